@@ -28,7 +28,7 @@ _HOMES = {
     "windows": "zerograd.training.windows",
 }
 
-__all__ = ["__version__", *_HOMES]  # noqa: PLE0604
+__all__ = ["__version__", *_HOMES]
 
 if TYPE_CHECKING:
     from zerograd.buffers.arena import GradArena as GradArena

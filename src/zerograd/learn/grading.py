@@ -1,0 +1,110 @@
+"""Run an exercise's checks on a solution and say what came of each.
+
+Meant for a process that may be killed: solutions loop, crash and spawn. The
+learner's side of that process is in `process.py`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any, Literal
+
+from zerograd.learn.exercise import Exercise
+
+Check = Callable[[Any], None]
+
+
+class Wrong(Exception):
+    """The solution does something else than was asked: the text says what, and what next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one check; checks after the first failure are still waiting."""
+
+    demand: str
+    state: Literal["passed", "failed", "waiting"]
+    message: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        return asdict(self)
+
+
+def checks_of(exercise: Exercise) -> list[Check]:
+    """Return the checks of an exercise in the order they are run."""
+    module = import_module(f"{exercise.package}.checks")
+    return [found for name, found in vars(module).items() if name.startswith("check_")]
+
+
+def grade(exercise: Exercise, solution: Any, *, path: str = "") -> list[Outcome]:
+    """Run the checks on a loaded solution until one fails; return one outcome a check.
+
+    Args:
+        path: the solution's file, so that an exception can be placed at its line.
+    """
+    outcomes: list[Outcome] = []
+    message = ""
+    for check in checks_of(exercise):
+        demand = " ".join((inspect.getdoc(check) or check.__name__).split())
+        if message:
+            outcomes.append(Outcome(demand, "waiting"))
+            continue
+        message = _complaint(check, solution, path)
+        outcomes.append(Outcome(demand, "failed" if message else "passed", message))
+    return outcomes
+
+
+def first_failure(exercise: Exercise, solution: Any) -> Outcome | None:
+    """Return the check that a solution fails, or None if it passes them all."""
+    failed = (outcome for outcome in grade(exercise, solution) if outcome.state == "failed")
+    return next(failed, None)
+
+
+def grade_file(exercise: Exercise, path: Path) -> list[Outcome]:
+    """Load a learner's file and grade it; a file that cannot be loaded fails the first check."""
+    try:
+        solution = _load(path)
+    except BaseException as error:  # a learner's file may even call sys.exit()
+        first, *others = exercise.demands()
+        waiting = [Outcome(demand, "waiting") for demand in others]
+        return [Outcome(first, "failed", _raised(error, str(path))), *waiting]
+    return grade(exercise, solution, path=str(path))
+
+
+def _load(path: Path) -> Any:
+    spec = spec_from_file_location("solution", path)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _complaint(check: Check, solution: Any, path: str) -> str:
+    try:
+        check(solution)
+    except Wrong as wrong:
+        return str(wrong)
+    except BaseException as error:
+        return _raised(error, path)
+    return ""
+
+
+def _raised(error: BaseException, path: str) -> str:
+    """Say what was raised and at which of the learner's own lines."""
+    if isinstance(error, NotImplementedError):
+        return "Not written yet: replace the line that raises NotImplementedError."
+    if isinstance(error, SyntaxError):
+        return f"Python cannot read the file: line {error.lineno}: {error.msg}."
+    if isinstance(error, AttributeError) and "module 'solution' has no attribute" in str(error):
+        return f"The file has no function called {error.name}: keep the names of the starter."
+    text = f"{type(error).__name__}: {error}"
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    if own:
+        return f"Line {own[-1].lineno} raised {text}\n    {own[-1].line}"
+    return f"Your code raised {text}"

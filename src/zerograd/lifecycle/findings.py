@@ -1,0 +1,180 @@
+"""A finding: a rule broken at a spot, with the trail that led there. Data only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from zerograd.lifecycle.events import Event, Spot
+from zerograd.lifecycle.rule import Rule
+from zerograd.lifecycle.state import BucketState
+
+
+@dataclass(frozen=True, slots=True)
+class TrailStep:
+    """One station on the way to a fault: where, and what happened there."""
+
+    spot: Spot
+    text: str  # "adds onto them"
+    code: str = ""  # the user's statement there: "loss.backward()"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "filename": self.spot.path,
+            "cell": self.spot.cell,
+            "location": {"row": self.spot.line, "column": self.spot.column},
+            "text": self.text,
+            "code": self.code,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace the text between two places (1-based rows and columns) by `content`."""
+
+    row: int
+    column: int
+    end_row: int
+    end_column: int
+    content: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "content": self.content,
+            "location": {"row": self.row, "column": self.column},
+            "end_location": {"row": self.end_row, "column": self.end_column},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Edits that remove the fault, proved to leave the file parsing and no new finding."""
+
+    message: str
+    edits: tuple[Edit, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "applicability": "safe",
+            "message": self.message,
+            "edits": [edit.to_json() for edit in self.edits],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What only a live run knows of a finding."""
+
+    step: int | None = None  # the iteration it was first seen in, from 0
+    ranks: tuple[int, ...] = ()  # empty: no ranks in this run
+    parameters: tuple[str, ...] = ()
+    count: int = 1
+    share: float | None = None  # the stale part's share of the gradient norm
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule broken at a spot."""
+
+    rule: Rule
+    spot: Spot
+    message: str
+    advice: str
+    owner: str = ""
+    trail: tuple[TrailStep, ...] = ()
+    fix: Fix | None = None
+    url: str | None = None
+    live: Live | None = None
+    certain: bool = True  # False: only on some paths, shown with --may
+
+    @property
+    def key(self) -> tuple[str, Spot]:
+        """Two findings with the same key are the same fault."""
+        return (self.rule.code, self.spot)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the finding in the JSON shape of the docs, a superset of ruff's."""
+        spot = self.spot
+        shape: dict[str, Any] = {
+            "code": self.rule.code,
+            "name": self.rule.name,
+            "severity": self.rule.severity.value,
+            "message": self.message,
+            "advice": self.advice,
+            "filename": spot.path,
+            "cell": spot.cell,
+            "location": {"row": spot.line, "column": spot.column},
+            "end_location": {
+                "row": spot.end_line or spot.line,
+                "column": spot.end_column or spot.column,
+            },
+            "trail": [step.to_json() for step in self.trail],
+            "fix": self.fix.to_json() if self.fix else None,
+            "url": self.url,
+        }
+        if self.live is not None:
+            ranks = self.live.ranks
+            shape |= {
+                "step": self.live.step,
+                "rank": ranks[0] if len(ranks) == 1 else list(ranks) or None,
+                "owner": self.owner,
+                "parameters": list(self.live.parameters),
+                "count": self.live.count,
+                "share": self.live.share,
+            }
+        return shape
+
+
+def _no_code(spot: Spot) -> str:
+    return ""
+
+
+def explain(
+    rule: Rule,
+    event: Event,
+    before: BucketState,
+    code_at: Callable[[Spot], str] = _no_code,
+) -> Finding:
+    """Return the finding for `rule` broken by `event` in the state `before` it."""
+    story = rule.tells(before, event)
+    names = {"owner": event.owner or "the optimizer", **dict(story.names)}
+    stations = [(spot, text) for spot, text in story.trail if spot is not None]
+    trail = []
+    previous: Spot | None = None
+    for spot, text in stations:
+        back = previous is not None and spot.path == previous.path and spot.line < previous.line
+        # Going back up the file means that the loop has come round.
+        words = f"next iteration: {text}" if back else text
+        code = (event.text if spot == event.spot else "") or code_at(spot)
+        trail.append(TrailStep(spot, words, code))
+        previous = spot
+    return Finding(
+        rule=rule,
+        spot=story.spot,
+        message=rule.summary.format_map(names),
+        advice=rule.advice.format_map(names),
+        owner=event.owner,
+        trail=tuple(trail),
+    )
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings by place, each fault once.
+
+    The first of several findings with the same key stays: callers put the one
+    with the better trail first.
+    """
+    unique: dict[tuple[str, Spot], Finding] = {}
+    for finding in findings:
+        unique.setdefault(finding.key, finding)
+    return sorted(
+        unique.values(),
+        key=lambda each: (
+            each.spot.path,
+            each.spot.cell or 0,
+            each.spot.line,
+            each.spot.column,
+            each.rule.code,
+        ),
+    )

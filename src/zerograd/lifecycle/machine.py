@@ -1,0 +1,218 @@
+"""The machine: what each event does to a bucket. What is *wrong* is for the rules.
+
+`AFTER` is the specification of the phase, seen by the owner that clears, fills
+and steps; `advance` moves the whole state, and a property test holds the two
+together. Both are total: every kind in every state, and neither raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from zerograd.lifecycle.events import Event, EventKind
+from zerograd.lifecycle.state import (
+    MOST_CONTRIBUTIONS,
+    BucketState,
+    Contribution,
+    Drop,
+    Phase,
+    Suspicion,
+)
+
+EMPTY, FRESH, SPENT, STALE = Phase
+
+_SAME = {phase: phase for phase in Phase}
+_USED = {EMPTY: EMPTY, FRESH: SPENT, SPENT: SPENT, STALE: SPENT}
+
+AFTER: dict[EventKind, dict[Phase, Phase]] = {
+    EventKind.CLEAR: dict.fromkeys(Phase, EMPTY),
+    EventKind.BACKWARD: {EMPTY: FRESH, FRESH: FRESH, SPENT: STALE, STALE: STALE},
+    EventKind.ASSIGN: dict.fromkeys(Phase, FRESH),
+    EventKind.UNSCALE: _SAME,
+    EventKind.CLIP: _SAME,
+    EventKind.STEP: _USED,
+    EventKind.STEP_SKIPPED: _USED,
+    EventKind.SCALER_UPDATE: _SAME,
+    EventKind.TOUCH: _SAME,
+}
+
+
+def next_phase(phase: Phase, kind: EventKind) -> Phase:
+    """Return the phase after `kind` for the owner concerned.
+
+    >>> next_phase(Phase.SPENT, EventKind.BACKWARD)
+    <Phase.STALE: 'stale'>
+    """
+    return AFTER[kind][phase]
+
+
+def advance(state: BucketState, event: Event, bucket: str) -> BucketState:
+    """Return the state of `bucket` after `event`.
+
+    Events that do not reach the bucket are fed too: a step of another optimizer
+    says that the loss it shares with this bucket has been used.
+    """
+    return _MOVES[event.kind](state, event, bucket in event.reach)
+
+
+def _clear(state: BucketState, event: Event, reached: bool) -> BucketState:
+    if not reached:
+        return replace(state, suspicion=None) if state.suspicion else state
+    dropped = next((each for each in state.contributions if not each.used_by), None)
+    lost = state.lost
+    if dropped is not None and not event.inside and not state.unknown:
+        lost = Drop(dropped.spot, event.spot, event.finite)
+    return replace(
+        state,
+        contributions=(),
+        scaled="",
+        unscaled="",
+        lost=lost,
+        absent=state.absent or event.to_none,
+        suspicion=None,
+        unknown=False,
+    )
+
+
+def _backward(state: BucketState, event: Event, reached: bool) -> BucketState:
+    if not reached:
+        return replace(state, suspicion=None) if state.suspicion else state
+    new = Contribution(event.backward or str(event.spot), event.spot, event.fills)
+    # Whoever stepped on an older contribution until now did so before this backward.
+    older = (replace(each, before=each.used_by) for each in state.contributions)
+    return replace(
+        state,
+        contributions=_bounded((*older, new)),
+        scaled=event.scaler or state.scaled,
+        absent=False,
+        suspicion=None,
+    )
+
+
+def _assign(state: BucketState, event: Event, reached: bool) -> BucketState:
+    if not reached:
+        return state
+    new = Contribution(event.backward or str(event.spot), event.spot, event.fills)
+    return replace(
+        state,
+        contributions=(new,),
+        scaled=event.scaler,
+        unscaled="",
+        absent=False,
+        suspicion=None,
+        unknown=False,
+    )
+
+
+def _unscale(state: BucketState, event: Event, reached: bool) -> BucketState:
+    if not reached:
+        return state
+    return replace(state, scaled="", unscaled=event.scaler or state.scaled)
+
+
+def _step(state: BucketState, event: Event, reached: bool) -> BucketState:
+    owner = event.owner
+    if not reached:
+        # Not ours, but the same loss filled it: that loss is used, here it is left over.
+        shared = any(owner in each.fills for each in state.contributions)
+        if not shared:
+            return state
+        newest = state.contributions[-1]
+        return replace(
+            state,
+            contributions=_use(state.contributions, event, only_filled=True),
+            suspicion=None if owner in newest.fills else state.suspicion,
+        )
+    return replace(
+        state,
+        contributions=_use(state.contributions, event, only_filled=False),
+        # scaler.step takes the factor out itself if unscale_ has not
+        scaled="" if event.scaler else state.scaled,
+        unscaled="" if event.scaler else state.unscaled,
+        lost=None,
+        stepped=state.stepped | {owner},
+        awaiting=state.awaiting | {owner} if event.scaler else state.awaiting,
+        suspicion=_suspect(state, event),
+    )
+
+
+def _suspect(state: BucketState, event: Event) -> Suspicion | None:
+    """A leftover of another optimizer's loss under a later loss that is this owner's alone."""
+    if state.unknown or not state.contributions:
+        return None
+    owner, newest = event.owner, state.contributions[-1]
+    if newest.used_by - {owner}:
+        return None
+    for each in state.contributions[:-1]:
+        if owner not in each.used_by and each.before - {owner}:
+            return Suspicion(owner, event.spot, each)
+    return None
+
+
+def _scaler_update(state: BucketState, event: Event, reached: bool) -> BucketState:
+    # An update reaches every bucket of that scaler, wherever it stands.
+    mine = event.scaler in (state.scaled, state.unscaled) and bool(event.scaler)
+    contributions = state.contributions
+    if mine:
+        contributions = _bounded(
+            tuple(replace(each, early=each.early or event.spot) for each in contributions)
+        )
+    return replace(state, contributions=contributions, awaiting=frozenset())
+
+
+def _stay(state: BucketState, event: Event, reached: bool) -> BucketState:
+    return state
+
+
+def _use(
+    contributions: tuple[Contribution, ...], event: Event, *, only_filled: bool
+) -> tuple[Contribution, ...]:
+    return _bounded(
+        tuple(
+            replace(each, used_by=each.used_by | {event.owner}, used_at=event.spot)
+            if not only_filled or event.owner in each.fills
+            else each
+            for each in contributions
+        )
+    )
+
+
+def _bounded(contributions: tuple[Contribution, ...]) -> tuple[Contribution, ...]:
+    """Drop repeats, keeping the latest, and join the oldest two while there are too many."""
+    if len(contributions) < 2:
+        return contributions
+    unique = tuple(dict.fromkeys(reversed(contributions)))[::-1]
+    while len(unique) > MOST_CONTRIBUTIONS:
+        # Two neighbours that the same owners have used can be told apart by no rule of the phase.
+        at = next((n for n in range(len(unique) - 1) if _alike(unique[n], unique[n + 1])), 0)
+        unique = (*unique[:at], _joined(unique[at], unique[at + 1]), *unique[at + 2 :])
+    return unique
+
+
+def _alike(one: Contribution, other: Contribution) -> bool:
+    return one.used_by == other.used_by
+
+
+def _joined(older: Contribution, newer: Contribution) -> Contribution:
+    return replace(
+        newer,
+        fills=older.fills & newer.fills,
+        used_by=older.used_by & newer.used_by,
+        before=older.before & newer.before,
+    )
+
+
+_Move = Callable[[BucketState, Event, bool], BucketState]
+
+_MOVES: dict[EventKind, _Move] = {
+    EventKind.CLEAR: _clear,
+    EventKind.BACKWARD: _backward,
+    EventKind.ASSIGN: _assign,
+    EventKind.UNSCALE: _unscale,
+    EventKind.CLIP: _stay,
+    EventKind.STEP: _step,
+    EventKind.STEP_SKIPPED: _step,
+    EventKind.SCALER_UPDATE: _scaler_update,
+    EventKind.TOUCH: _stay,
+}

@@ -1,0 +1,82 @@
+"""What a bucket holds: small, frozen, hashable, finitely many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from zerograd.lifecycle.events import Spot
+
+MOST_CONTRIBUTIONS = 16  # past that the oldest two are joined, which only makes rules quieter
+
+
+class Phase(Enum):
+    """What the gradient is, seen by one owner."""
+
+    EMPTY = "empty"  # nothing since the last clear
+    FRESH = "fresh"  # contributions that no step of this owner has used
+    SPENT = "spent"  # contributions that a step has used, not cleared
+    STALE = "stale"  # new contributions on top of spent ones
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one backward, or one assignment, left in a bucket."""
+
+    backward: str
+    spot: Spot
+    fills: frozenset[str] = frozenset()  # owners that the same backward filled
+    used_by: frozenset[str] = frozenset()  # owners that stepped on that loss since
+    used_at: Spot | None = None  # where the last of these steps stands
+    before: frozenset[str] = frozenset()  # of used_by, those that stepped before the next backward
+    early: Spot | None = None  # a scaler update that came before the step
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A clear that threw away what no step has used."""
+
+    backward: Spot
+    clear: Spot
+    finite: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """A step that looks leaked, until another optimizer shares its loss."""
+
+    owner: str
+    step: Spot
+    left: Contribution
+
+
+@dataclass(frozen=True, slots=True)
+class BucketState:
+    """One bucket: its contributions in order of arrival, and the marks beside them.
+
+    The phase is not stored: it follows from which contributions an owner has
+    used. So two optimizers that hold the same bucket each see their own phase.
+    """
+
+    contributions: tuple[Contribution, ...] = ()
+    scaled: str = ""  # the scaler whose factor is still in it
+    unscaled: str = ""  # the scaler that took its factor out since the last clear
+    lost: Drop | None = None
+    stepped: frozenset[str] = frozenset()  # owners that have stepped in this activation of the loop
+    awaiting: frozenset[str] = frozenset()  # owners stepped through a scaler, update still due
+    absent: bool = True  # `.grad` is None
+    suspicion: Suspicion | None = None
+    unknown: bool = False  # something unseen may have touched it: no rule speaks until a clear
+
+    def phase(self, owner: str) -> Phase:
+        """Return what the bucket is to `owner`."""
+        if not self.contributions:
+            return Phase.EMPTY
+        used = [owner in each.used_by for each in self.contributions]
+        if all(used):
+            return Phase.SPENT
+        return Phase.STALE if any(used) else Phase.FRESH
+
+
+INITIAL = BucketState()
+UNKNOWN = BucketState(unknown=True, absent=False)

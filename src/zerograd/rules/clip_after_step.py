@@ -1,0 +1,37 @@
+"""ZG304 clip-after-step: clipping what the step has used already."""
+
+from __future__ import annotations
+
+from zerograd.lifecycle.events import Event, EventKind
+from zerograd.lifecycle.rule import Over, Rule, RuleKind, Severity, Story, Witness
+from zerograd.lifecycle.state import BucketState
+
+
+def _breaks(before: BucketState, event: Event) -> bool:
+    return bool(before.contributions) and all(each.used_by for each in before.contributions)
+
+
+def _tells(before: BucketState, event: Event) -> Story:
+    used = before.contributions[-1] if before.contributions else None
+    return Story(
+        event.spot,
+        (
+            (used.used_at if used else None, "steps on the unclipped gradients"),
+            (event.spot, "clips what has been used already"),
+        ),
+    )
+
+
+RULE = Rule(
+    code="ZG304",
+    name="clip-after-step",
+    summary="gradients are clipped after the step has used them, so the clip does nothing",
+    advice="clip between backward() and step()",
+    severity=Severity.WARNING,
+    seen_by=Witness.STATIC | Witness.RUNTIME,
+    kind=RuleKind.TRANSITION,
+    on=frozenset({EventKind.CLIP}),
+    breaks=_breaks,
+    tells=_tells,
+    over=Over.ALL,
+)

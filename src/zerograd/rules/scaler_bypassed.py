@@ -1,0 +1,39 @@
+"""ZG303 scaler-bypassed: a scaled loss, stepped outside `scaler.step`."""
+
+from __future__ import annotations
+
+from zerograd.lifecycle.events import Event, EventKind
+from zerograd.lifecycle.rule import Rule, RuleKind, Severity, Story, Witness
+from zerograd.lifecycle.state import BucketState
+
+
+def _breaks(before: BucketState, event: Event) -> bool:
+    return (
+        not event.scaler and not event.leaf and bool(before.scaled) and bool(before.contributions)
+    )
+
+
+def _tells(before: BucketState, event: Event) -> Story:
+    scaled = before.contributions[-1] if before.contributions else None
+    return Story(
+        event.spot,
+        (
+            (scaled.spot if scaled else None, "fills the gradients, multiplied by the scale"),
+            (event.spot, "steps with the scale still in them"),
+        ),
+        (("scaler", before.scaled or "scaler"),),
+    )
+
+
+RULE = Rule(
+    code="ZG303",
+    name="scaler-bypassed",
+    summary="{owner}.step() uses gradients of a scaled loss, past the scaler",
+    advice="write {scaler}.step({owner}), then {scaler}.update()",
+    severity=Severity.ERROR,
+    seen_by=Witness.STATIC | Witness.RUNTIME,
+    kind=RuleKind.TRANSITION,
+    on=frozenset({EventKind.STEP, EventKind.STEP_SKIPPED}),
+    breaks=_breaks,
+    tells=_tells,
+)

@@ -1,0 +1,40 @@
+"""ZG305 scaler-updated-early: `scaler.update()` between an optimizer's unscale or backward and its own `scaler.step`."""
+
+from __future__ import annotations
+
+from zerograd.lifecycle.events import Event, EventKind
+from zerograd.lifecycle.rule import Rule, RuleKind, Severity, Story, Witness
+from zerograd.lifecycle.state import BucketState
+
+
+def _breaks(before: BucketState, event: Event) -> bool:
+    return bool(event.scaler) and any(
+        each.early is not None and event.owner not in each.used_by for each in before.contributions
+    )
+
+
+def _tells(before: BucketState, event: Event) -> Story:
+    early = next((each for each in before.contributions if each.early is not None), None)
+    return Story(
+        (early.early if early else None) or event.spot,
+        (
+            (early.spot if early else None, "fills the gradients, multiplied by the scale"),
+            (early.early if early else None, "updates the scaler, which forgets that optimizer"),
+            (event.spot, "steps with a scale that is not theirs"),
+        ),
+        (("scaler", event.scaler or "scaler"),),
+    )
+
+
+RULE = Rule(
+    code="ZG305",
+    name="scaler-updated-early",
+    summary="{scaler}.update() comes before {scaler}.step({owner}), which then divides by the scale again",
+    advice="call {scaler}.update() once, after the last {scaler}.step() of the iteration",
+    severity=Severity.ERROR,
+    seen_by=Witness.STATIC | Witness.RUNTIME,
+    kind=RuleKind.TRANSITION,
+    on=frozenset({EventKind.STEP, EventKind.STEP_SKIPPED}),
+    breaks=_breaks,
+    tells=_tells,
+)
