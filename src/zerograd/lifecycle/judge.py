@@ -59,7 +59,7 @@ class Judge:
         findings = [
             explain(rule, event, self._worst(rule, event))
             for rule in broken
-            if not any(yields_to(rule.code, other.code) for other in broken)
+            if not rule.windowed and not any(yields_to(rule.code, other.code) for other in broken)
         ]
         findings += self._judge_window(event)
         self._move(event)
@@ -241,9 +241,8 @@ def _judge_bucket(states: States, event: Event, rule: Rule) -> Verdict | None:
         return None
     if all(broken for _, broken, _ in judged):
         return Verdict(rule, None, True, example)
-    for literal in sorted(
-        {literal for literals, broken, _ in judged if broken for literal in literals}
-    ):
+    known = {literal for literals, broken, _ in judged if broken for literal in literals}
+    for literal in sorted(known):
         # a state that does not know the condition could be on either side of it
         opposite = (literal[0], not literal[1])
         side = [(broken, state) for literals, broken, state in judged if opposite not in literals]

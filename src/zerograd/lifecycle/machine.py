@@ -70,6 +70,7 @@ def _clear(state: BucketState, event: Event, reached: bool) -> BucketState:
         unscaled="",
         lost=lost,
         absent=state.absent or event.to_none,
+        seen=True,
         suspicion=None,
         unknown=False,
     )
@@ -86,6 +87,7 @@ def _backward(state: BucketState, event: Event, reached: bool) -> BucketState:
         contributions=_bounded((*older, new)),
         scaled=event.scaler or state.scaled,
         absent=False,
+        seen=True,
         suspicion=None,
     )
 
@@ -100,6 +102,7 @@ def _assign(state: BucketState, event: Event, reached: bool) -> BucketState:
         scaled=event.scaler,
         unscaled="",
         absent=False,
+        seen=True,
         suspicion=None,
         unknown=False,
     )
@@ -142,7 +145,7 @@ def _suspect(state: BucketState, event: Event) -> Suspicion | None:
     if state.unknown or not state.contributions:
         return None
     owner, newest = event.owner, state.contributions[-1]
-    if newest.used_by - {owner}:
+    if newest.used_by - {owner} or any(owner in each.used_by for each in state.contributions):
         return None
     for each in state.contributions[:-1]:
         if owner not in each.used_by and each.before - {owner}:

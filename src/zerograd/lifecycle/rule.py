@@ -91,6 +91,7 @@ class Rule:
     tells: Tells = _points_at_event
     over: Over = Over.ANY
     after_step: bool = False  # judged only where the owner has stepped before in this loop
+    windowed: bool = False  # one history proves it by two windows in a row, not by one event
 
     def broken_by(self, before: BucketState, event: Event) -> bool:
         """Is the rule broken by `event` in the state `before` it?"""

@@ -65,6 +65,7 @@ class BucketState:
     stepped: frozenset[str] = frozenset()  # owners that have stepped in this activation of the loop
     awaiting: frozenset[str] = frozenset()  # owners stepped through a scaler, update still due
     absent: bool = True  # `.grad` is None
+    seen: bool = False  # something has cleared or filled it
     suspicion: Suspicion | None = None
     unknown: bool = False  # something unseen may have touched it: no rule speaks until a clear
 

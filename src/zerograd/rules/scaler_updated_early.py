@@ -1,4 +1,4 @@
-"""ZG305 scaler-updated-early: `scaler.update()` between an optimizer's unscale or backward and its own `scaler.step`."""
+"""ZG305 scaler-updated-early: `scaler.update()` before an optimizer's own `scaler.step`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _tells(before: BucketState, event: Event) -> Story:
 RULE = Rule(
     code="ZG305",
     name="scaler-updated-early",
-    summary="{scaler}.update() comes before {scaler}.step({owner}), which then divides by the scale again",
+    summary="{scaler}.update() comes before {scaler}.step({owner}), which then unscales again",
     advice="call {scaler}.update() once, after the last {scaler}.step() of the iteration",
     severity=Severity.ERROR,
     seen_by=Witness.STATIC | Witness.RUNTIME,

@@ -8,7 +8,7 @@ from zerograd.lifecycle.state import BucketState, Phase
 
 
 def _breaks(before: BucketState, event: Event) -> bool:
-    return not event.leaf and before.phase(event.owner) is Phase.EMPTY
+    return before.seen and not event.leaf and before.phase(event.owner) is Phase.EMPTY
 
 
 RULE = Rule(

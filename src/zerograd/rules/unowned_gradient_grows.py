@@ -1,4 +1,4 @@
-"""ZG105 unowned-gradient-grows: a parameter of no optimizer, filled by every backward and never cleared."""
+"""ZG105 unowned-gradient-grows: a parameter of no optimizer, filled and never cleared."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from zerograd.lifecycle.rule import Rule, RuleKind, Severity, Witness
 RULE = Rule(
     code="ZG105",
     name="unowned-gradient-grows",
-    summary="{owner} belongs to no optimizer; every backward() adds to its gradient and nothing clears it",
+    summary="{owner} belongs to no optimizer; every backward() adds to its gradient, none clears",
     advice="clear it with model.zero_grad(), or freeze it with requires_grad_(False)",
     severity=Severity.NOTE,
     seen_by=Witness.RUNTIME,

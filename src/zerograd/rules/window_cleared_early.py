@@ -34,4 +34,5 @@ RULE = Rule(
     breaks=_breaks,
     tells=_tells,
     over=Over.ALL,
+    windowed=True,
 )

@@ -7,7 +7,7 @@ from zerograd.lifecycle.rule import Rule, RuleKind, Severity, Witness
 RULE = Rule(
     code="ZG503",
     name="window-not-averaged",
-    summary="several backward() calls are summed into one {owner}.step() and the loss is divided nowhere",
+    summary="several backward() calls are summed into one {owner}.step(), the loss divided nowhere",
     advice="divide the loss by the number of micro-batches in the window",
     severity=Severity.NOTE,
     seen_by=Witness.STATIC | Witness.RUNTIME,
