@@ -1,0 +1,128 @@
+# Two commands do all the set-up in a fresh checkout: `make demo` and `make test`.
+# `make help` lists the rest.
+
+PYTHON ?= python3
+VENV   ?= .venv
+JOBS   ?= 2
+
+ifeq ($(OS),Windows_NT)
+BIN := $(VENV)/Scripts
+else
+BIN := $(VENV)/bin
+endif
+PY     := $(BIN)/python
+PIP    := $(PY) -m pip install --quiet --constraint constraints.txt
+STAMPS := $(VENV)/.stamps
+
+# One thread per process: the tests and benchmarks run several processes themselves.
+export OMP_NUM_THREADS ?= 1
+
+DEMO := src/zerograd/demo/train.py
+
+.DEFAULT_GOAL := help
+.PHONY: help setup torch dev browser demo test check format lint types tests golden docs wheel clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+# Set-up: three stages, so that the slow one comes last.
+
+setup: $(STAMPS)/package ## the package alone, without torch (seconds)
+torch: $(STAMPS)/torch ## PyTorch (minutes, the first time)
+dev: $(STAMPS)/dev ## all that the tests need
+
+$(STAMPS)/venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+	  || { echo "zerograd needs Python 3.10 or later; name one with: make PYTHON=python3.12 ..."; exit 1; }
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/package: pyproject.toml constraints.txt | $(STAMPS)/venv
+	@echo "Installing zerograd into $(VENV) (no torch yet) ..."
+	@$(PIP) --editable .
+	@touch $@
+
+$(STAMPS)/torch: constraints.txt | $(STAMPS)/package
+	@echo "Installing PyTorch into $(VENV); the first time this takes some minutes ..."
+	@$(PIP) torch
+	@touch $@
+
+$(STAMPS)/dev: pyproject.toml constraints.txt | $(STAMPS)/torch
+	@echo "Installing what the tests need into $(VENV) ..."
+	@$(PIP) --editable '.[dev]'
+	@touch $@
+
+# The page tests drive a real browser. A build machine gets one; a user's machine is left alone,
+# and there a missing browser is a skip that says so.
+browser:
+	@if [ "$$CI" = true ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	    && ! command -v chromium >/dev/null && ! command -v google-chrome >/dev/null; then \
+	  echo "Installing chromium for the page tests ..."; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	    apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+	fi
+
+# The two commands.
+
+demo: $(STAMPS)/package ## see it work: the first finding comes before torch is installed
+	@echo
+	@echo "\$$ zerograd check $(DEMO)"
+	@$(BIN)/zerograd check $(DEMO); status=$$?; test $$status -eq 1 \
+	  || { echo "make demo: expected one finding and exit 1, got exit $$status"; exit 1; }
+	@echo
+	@$(MAKE) --no-print-directory torch
+	@$(BIN)/zerograd demo
+
+test: $(STAMPS)/dev browser lint types tests ## all tests, lint and types
+
+# The parts of `make test`.
+
+check: format test ## format, then everything that `make test` does
+
+format: $(STAMPS)/dev ## rewrite the sources in the house format
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+lint: $(STAMPS)/dev ## ruff, without changing anything
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMPS)/dev ## mypy --strict
+	$(BIN)/mypy
+
+tests: $(STAMPS)/dev ## the tests alone
+	$(PY) -m pytest -n $(JOBS) --dist loadgroup
+
+golden: $(STAMPS)/dev ## rewrite tests/golden from what the code says now; review the diff
+	$(PY) -m pytest tests -q -m golden --rewrite-golden -n 0
+	@git --no-pager diff --stat -- tests/golden
+
+docs: $(STAMPS)/dev ## build the documentation site into site/
+	$(PY) -m mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+wheel: $(STAMPS)/dev ## build the wheel into dist/
+	@rm -rf dist
+	$(PY) -m build --wheel --outdir dist .
+
+clean: ## remove what was built, but keep the environment
+	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache tests/golden/actual
+
+# Long evidence: each target regenerates one file in benchmarks/results.
+
+bench-accuracy: $(STAMPS)/dev ## findings on pinned public code: precision and recall
+	$(PY) -m benchmarks.accuracy
+bench-agreement: $(STAMPS)/dev ## 10,000 generated programs: static checker against live run
+	$(PY) -m benchmarks.agreement
+bench-check-speed: $(STAMPS)/dev ## how long `zerograd check` takes on a large tree
+	$(PY) -m benchmarks.check_speed
+bench-startup: $(STAMPS)/dev ## how long `zerograd --help` takes
+	$(PY) -m benchmarks.startup
+bench-watch: $(STAMPS)/dev ## what `watch` and `run` cost a training step
+	$(PY) -m benchmarks.watch_overhead
+bench-step: $(STAMPS)/dev ## what `Step` costs against the loop written by hand
+	$(PY) -m benchmarks.step_overhead
+bench-step-accuracy: $(STAMPS)/dev ## `Step` against one large batch, number by number
+	$(PY) -m benchmarks.step_accuracy
+bench-arena: $(STAMPS)/dev ## GradArena on a GPU
+	$(PY) -m benchmarks.arena_gpu
