@@ -1,0 +1,161 @@
+"""Other modules of the same project, found by reading folders and never by importing.
+
+An import is looked for where Python would find it if the program ran in the
+places people run it: beside the script, at the root of its package, at the
+project's root and its `src`, and in the folders given on the command line.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from zerograd.errors import UnreadableSourceError
+from zerograd.static.source import Source, shown_path
+
+MOST_BYTES = 2_000_000  # a module larger than that is data or generated
+MOST_KEPT = 256  # parsed modules held at a time
+MOST_PER_FILE = 100  # modules that the check of one file may look into
+MOST_PARENTS = 12  # folders to climb
+_ROOT_MARKS = frozenset({"pyproject.toml", "setup.py", "setup.cfg", ".git", ".hg"})
+
+
+class Project:
+    """Resolves the imports of one source to the sources they name.
+
+    Files are read when first asked for. Whether a module is found depends on
+    the folders alone and on the file being checked (`start`), never on what
+    was checked before, so results are the same in any order and with any
+    number of processes.
+    """
+
+    def __init__(self, roots: Sequence[str] = ()) -> None:
+        self._roots = tuple(os.path.abspath(root) for root in roots)
+        self._names: dict[str, frozenset[str]] = {}  # folder -> what it holds
+        self._bases: dict[str, tuple[str, ...]] = {}  # folder -> where its imports may lie
+        self._paths: dict[tuple[str, str, int], str | None] = {}
+        self._sources: dict[str, Source | None] = {}
+        self._asked: set[str] = set()
+
+    def start(self, source: Source) -> None:
+        """Begin the check of one file: its allowance of modules is full again."""
+        self._asked = {os.path.abspath(source.path)}
+
+    def find(self, source: Source, module: str, level: int = 0) -> Source | None:
+        """Return the module that `source` imports as `module`, or None.
+
+        Args:
+            module: dotted name, as written: `from ..a import b` has module "a", level 2.
+                `from . import b` is asked for as module "b" first, then "" for the package.
+            level: the number of leading dots.
+        """
+        folder = os.path.dirname(os.path.abspath(source.path))
+        key = (folder, module, level)
+        if key in self._paths:
+            path = self._paths[key]
+        else:
+            path = self._paths[key] = self._locate(folder, module, level)
+        if path is None or path == os.path.abspath(source.path):
+            return None
+        if path not in self._asked:
+            if len(self._asked) > MOST_PER_FILE:
+                return None
+            self._asked.add(path)
+        return self._load(path)
+
+    def _locate(self, folder: str, module: str, level: int) -> str | None:
+        parts = module.split(".") if module else []
+        if level:
+            for _ in range(level - 1):
+                folder = os.path.dirname(folder)
+            return self._module_file(folder, parts)
+        if not parts:
+            return None
+        for base in self._bases_of(folder):
+            path = self._module_file(base, parts)
+            if path is not None:
+                return path
+        return None
+
+    def _bases_of(self, folder: str) -> tuple[str, ...]:
+        """Return the folders in which a top-level import of a file in `folder` is looked for."""
+        bases = self._bases.get(folder)
+        if bases is None:
+            given = [each for root in self._roots for each in (root, os.path.join(root, "src"))]
+            found = [folder, *self._up_to_root(folder), *given]
+            bases = self._bases[folder] = tuple(dict.fromkeys(found))
+        return bases
+
+    def _up_to_root(self, folder: str) -> list[str]:
+        """Return the folders from the package's root up to the project's, `src` folders included.
+
+        Where nothing marks a project's root, only the package's root is safe to
+        use: the folders above hold other people's things.
+        """
+        for _ in range(MOST_PARENTS):
+            if "__init__.py" not in self._listing(folder):
+                break
+            folder = os.path.dirname(folder)
+        package_root = folder
+        found: list[str] = []
+        for _ in range(MOST_PARENTS):
+            names = self._listing(folder)
+            found.append(folder)
+            if "src" in names:
+                found.append(os.path.join(folder, "src"))
+            if names & _ROOT_MARKS or folder in self._roots:
+                return found
+            folder = os.path.dirname(folder)
+        return [package_root]
+
+    def _module_file(self, base: str, parts: list[str]) -> str | None:
+        """Return the file of a dotted module below `base`: `a/b/__init__.py`, else `a/b.py`."""
+        for part in parts[:-1]:
+            if part not in self._listing(base):
+                return None
+            base = os.path.join(base, part)
+        if parts:
+            names = self._listing(base)
+            inner = os.path.join(base, parts[-1])
+            if f"{parts[-1]}.py" in names and (
+                parts[-1] not in names or "__init__.py" not in self._listing(inner)
+            ):
+                return f"{inner}.py"
+            if parts[-1] not in names:
+                return None
+            base = inner
+        return os.path.join(base, "__init__.py") if "__init__.py" in self._listing(base) else None
+
+    def _listing(self, folder: str) -> frozenset[str]:
+        names = self._names.get(folder)
+        if names is None:
+            try:
+                names = frozenset(os.listdir(folder))
+            except OSError:
+                names = frozenset()
+            self._names[folder] = names
+        return names
+
+    def _load(self, path: str) -> Source | None:
+        if path in self._sources:
+            return self._sources[path]
+        if len(self._sources) >= MOST_KEPT:
+            self._sources.pop(next(iter(self._sources)))  # the oldest
+        source = self._sources[path] = _read(path)
+        return source
+
+    def keep(self, source: Source) -> None:
+        """Remember a source that was parsed to be checked, so that it is not parsed again."""
+        if len(self._sources) < MOST_KEPT:
+            self._sources[os.path.abspath(source.path)] = source
+
+
+def _read(path: str) -> Source | None:
+    """Return the module at `path`, or None where it cannot be read as Python."""
+    try:
+        if os.path.getsize(path) > MOST_BYTES:
+            return None
+        with open(path, "rb") as file:
+            return Source.read(file.read(), shown_path(path))
+    except (OSError, ValueError, UnreadableSourceError):
+        return None
