@@ -27,27 +27,61 @@ COMMANDS = {
     "learn": "exercises in the shell",
 }
 
+# `run` hands the process over to the user's script, whose streams are its own.
+_LEAVES_STREAMS_ALONE = {"run"}
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
+NOBODY_READS = 141  # 128 + SIGPIPE
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand and return the exit code: 0 clean, 1 findings, 2 could not work."""
     words = list(sys.argv[1:] if argv is None else argv)
+    asked = next((word for word in words if not word.startswith("-")), None)
+    if asked not in _LEAVES_STREAMS_ALONE:
+        from zerograd.cli.streams import make_safe
+
+        make_safe()
+    try:
+        code = _dispatch(words, asked)
+        sys.stdout.flush()  # a reader that has gone is noticed here, not at exit
+        return code
+    except ZerogradError as error:
+        print(f"zerograd: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("zerograd: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        from zerograd.cli.streams import close_quietly
+
+        close_quietly()
+        return NOBODY_READS
+
+
+def build_parser(asked: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser; only the subcommand `asked` for brings its own arguments."""
     parser = argparse.ArgumentParser(
         prog="zerograd",
         description="Find, explain, fix and prevent gradient-lifecycle bugs in PyTorch training.",
+        epilog="Exit codes: 0 clean, 1 findings shown, 2 could not work.",
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"zerograd {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    asked = next((word for word in words if not word.startswith("-")), None)
     for name, text in COMMANDS.items():
-        sub = commands.add_parser(name, help=text, description=text)
+        sub = commands.add_parser(
+            name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
+        )
         if name == asked:
             import_module(f"zerograd.cli.{name}").add_arguments(sub)
+    return parser
+
+
+def _dispatch(words: list[str], asked: str | None) -> int:
+    parser = build_parser(asked)
     args = parser.parse_args(words)
     if args.command is None:
         parser.print_help()
         return 0
-    try:
-        return int(import_module(f"zerograd.cli.{args.command}").run(args))
-    except ZerogradError as error:
-        print(f"zerograd: {error}", file=sys.stderr)
-        return error.exit_code
+    return int(import_module(f"zerograd.cli.{args.command}").run(args))

@@ -1,0 +1,91 @@
+"""Where findings go, for every command that finds things: `--format` and `--output`."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from zerograd.errors import UsageError
+from zerograd.lifecycle.findings import Finding
+from zerograd.report.excerpt import Source, read_source
+from zerograd.report.reporter import FORMATS, make_reporter
+
+
+def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--format",
+        choices=list(FORMATS),
+        default="text",
+        help="; ".join(f"{name}: {what}" for name, what in FORMATS.items()),
+    )
+    parser.add_argument(
+        "--output", metavar="FILE", type=Path, help="write there instead of to the terminal"
+    )
+
+
+def write_findings(
+    findings: Sequence[Finding],
+    args: argparse.Namespace,
+    *,
+    stream: TextIO | None = None,
+    source: Source = read_source,
+    closing: str = "",
+) -> None:
+    """Write the findings as `--format` and `--output` say.
+
+    Args:
+        stream: where to write without `--output`; standard output unless told.
+        closing: what the last line of `text` says beside the count.
+    """
+    if args.output is None:
+        out = stream or sys.stdout
+        reporter = make_reporter(
+            args.format,
+            color=wants_color(out),
+            width=text_width(out),
+            source=source,
+            closing=closing,
+        )
+        reporter.write(findings, out)
+        return
+    text = io.StringIO()
+    make_reporter(args.format, source=source, closing=closing).write(findings, text)
+    write_file(args.output, text.getvalue())
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write `text` as UTF-8, whole or not at all; a failure is one clear line."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    data = text.encode("utf-8", "backslashreplace")
+    try:
+        if path.exists() and not path.is_file():  # /dev/stdout, a pipe
+            path.write_bytes(data)
+            return
+        part.write_bytes(data)
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise UsageError(
+            f"{path}: cannot be written ({error.strerror or error}).\n"
+            "  Name another file with --output."
+        ) from error
+
+
+def wants_color(out: TextIO) -> bool:
+    """Colour only where a person looks, and not where they said no (NO_COLOR)."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return out.isatty()
+
+
+def text_width(out: TextIO) -> int:
+    """Return how wide a text may be: the terminal's width, at most 100 for reading's sake."""
+    if not out.isatty():
+        return 100
+    return min(100, shutil.get_terminal_size().columns)

@@ -1,0 +1,74 @@
+"""Standard streams that never refuse a character and never end in a traceback.
+
+A Windows console in cp1252, or Python with an ASCII locale, cannot encode an
+arrow. Output is a courtesy there as anywhere, so what cannot be encoded is
+written in plain letters.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+
+HANDLER = "zerograd.plain"
+
+_PLAIN = {
+    "→": "->",
+    "←": "<-",
+    "↻": "(again)",
+    "…": "...",
+    "—": "-",
+    "–": "-",
+    "“": '"',
+    "”": '"',
+    "‘": "'",
+    "’": "'",
+    "•": "*",
+    "·": "*",
+    "✓": "ok",
+    "✔": "ok",
+    "✗": "x",
+    "✘": "x",
+    "×": "x",
+    "≤": "<=",
+    "≥": ">=",
+    "≠": "!=",
+    "µ": "u",
+    "─": "-",
+    "━": "-",
+    "│": "|",
+    "█": "#",
+    "░": ".",
+}
+
+
+def _in_plain_letters(error: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    bad = error.object[error.start : error.end]
+    words = "".join(
+        _PLAIN.get(char) or char.encode("ascii", "backslashreplace").decode("ascii") for char in bad
+    )
+    return words, error.end
+
+
+codecs.register_error(HANDLER, _in_plain_letters)
+
+
+def make_safe() -> None:
+    """Let standard output and error write anything. Streams that are not files stay as they are."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors=HANDLER)
+
+
+def close_quietly() -> None:
+    """Give up standard output after its reader has gone, so that exit does not complain."""
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+    except (OSError, ValueError, AttributeError):
+        pass
