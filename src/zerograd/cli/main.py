@@ -27,8 +27,8 @@ COMMANDS = {
     "learn": "exercises in the shell",
 }
 
-# `run` hands the process over to the user's script, whose streams are its own.
-_LEAVES_STREAMS_ALONE = {"run"}
+# `run` hands the process over to the user's script: its streams, and how it ends, are its own.
+_USERS_PROCESS = {"run"}
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 NOBODY_READS = 141  # 128 + SIGPIPE
@@ -38,23 +38,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand and return the exit code: 0 clean, 1 findings, 2 could not work."""
     words = list(sys.argv[1:] if argv is None else argv)
     asked = next((word for word in words if not word.startswith("-")), None)
-    if asked not in _LEAVES_STREAMS_ALONE:
-        from zerograd.cli.streams import make_safe
+    try:
+        if asked in _USERS_PROCESS:
+            return _dispatch(words, asked)
+        return _in_our_process(words, asked)
+    except ZerogradError as error:
+        print(f"zerograd: {error}", file=sys.stderr)
+        return error.exit_code
 
-        make_safe()
+
+def _in_our_process(words: list[str], asked: str | None) -> int:
+    from zerograd.cli.streams import close_quietly, make_safe
+
+    make_safe()
     try:
         code = _dispatch(words, asked)
         sys.stdout.flush()  # a reader that has gone is noticed here, not at exit
         return code
-    except ZerogradError as error:
-        print(f"zerograd: {error}", file=sys.stderr)
-        return error.exit_code
     except KeyboardInterrupt:
         print("zerograd: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        from zerograd.cli.streams import close_quietly
-
         close_quietly()
         return NOBODY_READS
 

@@ -1,69 +1,81 @@
-"""Which rules are asked for: `--select` and `--ignore`, by code, prefix or name."""
+"""Rules by the words people use: a code, the beginning of one, or a name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 from zerograd.errors import UnknownRuleError
 from zerograd.lifecycle.rule import Rule, Severity
 from zerograd.rules import ALL_RULES, BY_NAME
 
-EVERYTHING = "ALL"
+_NEAREST = 3
 
 
-def matching(word: str) -> frozenset[str]:
-    """Return the codes that `word` names: a code, the start of codes, a rule's name, or ALL.
+def find_rule(word: str, where: str = "") -> Rule:
+    """Return the one rule with this code or name.
 
-    >>> sorted(matching("zg10"))[:2], sorted(matching("stale-gradient"))
-    (['ZG101', 'ZG102'], ['ZG101'])
+    >>> find_rule("zg101").name
+    'stale-gradient'
     """
-    asked = word.strip()
-    if asked.upper() == EVERYTHING:
-        return frozenset(rule.code for rule in ALL_RULES)
-    rule = BY_NAME.get(asked.lower())
-    if rule is not None:
-        return frozenset((rule.code,))
-    codes = frozenset(rule.code for rule in ALL_RULES if rule.code.startswith(asked.upper()))
-    if not asked or not codes:
-        raise UnknownRuleError(f"there is no rule {word!r}{_nearest(asked)}")
-    return codes
-
-
-def selected(
-    select: Iterable[str] = (), ignore: Iterable[str] = (), *, notes: bool = False
-) -> frozenset[str]:
-    """Return the codes to show.
-
-    Without `select` these are all errors and warnings, and with `notes` the
-    notes too. The more exact word wins, so that `--select ZG1 --ignore ZG104` and
-    `--ignore ZG1 --select ZG104` both mean what they say.
-    """
-    exactness: dict[str, tuple[int, bool]] = {}
-    chosen = list(select)
     for rule in ALL_RULES:
-        wanted = not chosen and (notes or rule.severity is not Severity.NOTE)
-        exactness[rule.code] = (-1, wanted)
-    for words, wanted in ((chosen, True), (list(ignore), False)):
-        for word in words:
-            codes = matching(word)
-            exact = 0 if word.upper() == EVERYTHING else 99 if len(codes) == 1 else len(word)
-            for code in codes:
-                # On a tie the later, the ignore, wins.
-                if exact >= exactness[code][0]:
-                    exactness[code] = (exact, wanted)
-    return frozenset(code for code, (_, wanted) in exactness.items() if wanted)
+        if word.upper() == rule.code or _as_name(word) == rule.name:
+            return rule
+    raise _unknown(word, where)
 
 
-def rules_of(codes: frozenset[str]) -> tuple[Rule, ...]:
-    """Return the rules with these codes, in code order."""
-    return tuple(rule for rule in ALL_RULES if rule.code in codes)
+def matching(word: str, where: str = "") -> tuple[Rule, ...]:
+    """Return the rules that a code, the beginning of one, or a name stands for.
+
+    >>> [rule.code for rule in matching("ZG6")], [rule.code for rule in matching("tail-lost")]
+    (['ZG601'], ['ZG502'])
+    """
+    by_name = BY_NAME.get(_as_name(word))
+    if by_name is not None:
+        return (by_name,)
+    start = word.strip().upper()
+    found = tuple(rule for rule in ALL_RULES if start and rule.code.startswith(start))
+    if not found:
+        raise _unknown(word, where)
+    return found
 
 
-def _nearest(word: str) -> str:
-    from difflib import get_close_matches
+def select_rules(
+    select: Iterable[str] = (), ignore: Iterable[str] = (), *, notes: bool = False
+) -> tuple[Rule, ...]:
+    """Return the rules to show, in code order.
 
-    names = [*BY_NAME, *(rule.code for rule in ALL_RULES)]
-    near = get_close_matches(word.lower(), names, n=1) or get_close_matches(
-        word.upper(), names, n=1
+    Without `select` these are the errors and warnings, with `notes` all rules.
+    What is selected is shown whatever its severity; what is ignored never is.
+    Each word may hold several, separated by commas.
+    """
+    wanted = {rule.code for word in _words(select) for rule in matching(word, "--select ")}
+    unwanted = {rule.code for word in _words(ignore) for rule in matching(word, "--ignore ")}
+    if not wanted:
+        wanted = {rule.code for rule in ALL_RULES if notes or rule.severity is not Severity.NOTE}
+    return tuple(rule for rule in ALL_RULES if rule.code in wanted - unwanted)
+
+
+def _words(groups: Iterable[str]) -> list[str]:
+    return [word.strip() for group in groups for word in group.split(",") if word.strip()]
+
+
+def _as_name(word: str) -> str:
+    return word.strip().lower().replace("_", "-")
+
+
+def _unknown(word: str, where: str) -> UnknownRuleError:
+    near = _nearest(word)
+    hint = f"Nearest: {', '.join(f'{rule.code} {rule.name}' for rule in near)}. " if near else ""
+    return UnknownRuleError(
+        f"{where}{word}: there is no such rule.\n  {hint}`zerograd rules` lists them all."
     )
-    return f"; did you mean {near[0]!r}?" if near else "; `zerograd rules` lists them"
+
+
+def _nearest(word: str) -> list[Rule]:
+    names = {rule.code.lower(): rule for rule in ALL_RULES}
+    names |= {rule.name: rule for rule in ALL_RULES}
+    # a part of a name is nearer than a slip of the pen: "stale", "window"
+    parts = [rule for rule in ALL_RULES if len(word) > 2 and _as_name(word) in rule.name]
+    close = [names[name] for name in get_close_matches(_as_name(word), names, n=4, cutoff=0.5)]
+    return list(dict.fromkeys([*parts, *close]))[:_NEAREST]
