@@ -68,16 +68,18 @@ def first_failure(exercise: Exercise, solution: Any) -> Outcome | None:
 
 def grade_file(exercise: Exercise, path: Path) -> list[Outcome]:
     """Load a learner's file and grade it; a file that cannot be loaded fails the first check."""
+    path = path.resolve()  # as it will stand in tracebacks
     try:
-        solution = _load(path)
+        solution = load(path)
     except BaseException as error:  # a learner's file may even call sys.exit()
         first, *others = exercise.demands()
         waiting = [Outcome(demand, "waiting") for demand in others]
-        return [Outcome(first, "failed", _raised(error, str(path))), *waiting]
+        return [Outcome(first, "failed", describe(error, str(path))), *waiting]
     return grade(exercise, solution, path=str(path))
 
 
-def _load(path: Path) -> Any:
+def load(path: Path) -> Any:
+    """Import a file under the name `solution`, wherever it lies."""
     spec = spec_from_file_location("solution", path)
     assert spec is not None and spec.loader is not None
     module = module_from_spec(spec)
@@ -91,11 +93,11 @@ def _complaint(check: Check, solution: Any, path: str) -> str:
     except Wrong as wrong:
         return str(wrong)
     except BaseException as error:
-        return _raised(error, path)
+        return describe(error, path)
     return ""
 
 
-def _raised(error: BaseException, path: str) -> str:
+def describe(error: BaseException, path: str) -> str:
     """Say what was raised and at which of the learner's own lines."""
     if isinstance(error, NotImplementedError):
         return "Not written yet: replace the line that raises NotImplementedError."

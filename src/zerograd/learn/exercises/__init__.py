@@ -16,5 +16,4 @@ ORDER = (
     "poisoned_buffer",
     "scaler_overflow",
     "no_sync_window",
-    "six_faults",
 )

@@ -14,4 +14,4 @@ import torch
 
 def clear(parameters: Iterable[torch.Tensor]) -> None:
     for p in parameters:
-        p.grad.zero_()  # type: ignore[union-attr]
+        p.grad.zero_()

@@ -18,7 +18,7 @@ def _micro_batches(sizes: list[int]) -> list[tuple[Tensor, Tensor]]:
 
 def _model() -> nn.Module:
     torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(3, 6), nn.Tanh(), nn.Linear(6, 1)).double().float()
+    return nn.Sequential(nn.Linear(3, 6), nn.Tanh(), nn.Linear(6, 1))
 
 
 def _optimizer(model: nn.Module) -> torch.optim.Optimizer:
