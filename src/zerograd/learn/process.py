@@ -73,6 +73,7 @@ def _run(command: list[str], seconds: float) -> tuple[str, str]:
         return printed, f"Not finished after {seconds:.0f} s: does a loop never end?"
     except BaseException:  # Ctrl-C at the prompt must not leave the process behind
         _end(process)
+        process.wait()
         raise
     return printed, f"The process that ran your code ended early (exit {process.returncode})."
 
