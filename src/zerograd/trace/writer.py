@@ -1,0 +1,281 @@
+"""Writes the events of one process: cheap to call, bounded, readable after a kill.
+
+The training loop only appends to a list. A thread of its own turns what has
+gathered into lines every 100 ms; a process that is killed loses no more than that.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from zerograd.errors import TraceError
+from zerograd.lifecycle.events import Event
+from zerograd.lifecycle.findings import Finding
+from zerograd.trace.format import KEPT_AT_FIRST, Header, is_kept, site_to_json
+
+FLUSHED_EVERY = 0.1  # seconds
+AROUND_A_FINDING = 3  # iterations kept before and after
+MOST_SITES = 4_096  # a program that writes code as it runs must not fill the disk
+MOST_FINDINGS = 1_000
+MOST_EVENTS = 4_096  # of one iteration; the rest is counted
+
+_Entry = tuple[float, Event, "Mapping[str, Any] | None"]
+
+
+class TraceWriter:
+    """One section of a trace file.
+
+    `write` may be called from any thread. After `os.fork` the copy in the child
+    must not be used: whoever forks gives the child a writer of its own.
+    """
+
+    def __init__(
+        self, path: Path | str, header: Header, *, kept_at_first: int = KEPT_AT_FIRST
+    ) -> None:
+        self.path = Path(path)
+        try:
+            self._file: io.FileIO | None = io.FileIO(os.fspath(self.path), "w")
+        except OSError as error:
+            raise TraceError(f"{path}: the trace cannot be written ({error.strerror}).") from error
+        self._kept_at_first = kept_at_first
+        self._zero = time.perf_counter() - (time.time() - header.started)
+        self._lock = threading.Lock()  # guards the lists, held for moments only
+        self._out = threading.Lock()  # guards the file
+        self._iteration = -1
+        self._current: list[_Entry] = []
+        self._overflow: Counter[str] = Counter()
+        self._recent: deque[tuple[int, list[_Entry]]] = deque(maxlen=AROUND_A_FINDING)
+        self._keep_until = -1
+        self._ready: list[Any] = []  # iterations, folds and lines, in the order of the file
+        self._fold = _Fold()
+        self._sites: dict[Event, int] = {}
+        self._totals: Counter[str] = Counter()
+        self._iterations = 0
+        self._findings = 0
+        self._stop = threading.Event()
+        self._emit([header.to_json()])
+        self._thread = threading.Thread(target=self._flush_often, name="zerograd-trace")
+        self._thread.daemon = True
+        self._thread.start()
+
+    def write(
+        self, event: Event, *, iteration: int, extra: Mapping[str, Any] | None = None
+    ) -> None:
+        """Take note of one event. Costs a list append; nothing is written here."""
+        entry = (time.perf_counter(), event, extra)
+        with self._lock:
+            if iteration != self._iteration:
+                self._turn(iteration)
+            if len(self._current) < MOST_EVENTS:
+                self._current.append(entry)
+            else:
+                self._overflow[event.kind.value] += 1
+
+    def finding(self, finding: Finding, *, iteration: int | None = None) -> None:
+        """Write a finding, and keep the iterations around it."""
+        shape = {"type": "finding", "iteration": iteration, **finding.to_json()}
+        with self._lock:
+            self._findings += 1
+            if self._findings > MOST_FINDINGS:
+                return
+            now = self._iteration if iteration is None else max(iteration, self._iteration)
+            self._close_fold()
+            self._ready.extend(self._recent)
+            self._recent.clear()
+            self._keep_until = max(self._keep_until, now + AROUND_A_FINDING)
+            # What led to the finding stands before it.
+            self._ready.append((self._iteration, self._current))
+            self._current = []
+            self._ready.append(shape)
+
+    def note(self, text: str) -> None:
+        """Write a remark of the tool: something it does not check, or cannot."""
+        with self._lock:
+            self._ready.append({"type": "note", "text": text})
+
+    def flush(self) -> None:
+        """Write down what has gathered, all but the iteration that is under way."""
+        with self._out:
+            with self._lock:
+                ready, self._ready = self._ready, []
+                if self._current and self._is_kept(self._iteration):
+                    ready.append((self._iteration, self._current))
+                    self._current = []
+            if ready:
+                self._emit(self._lines(ready))
+
+    def close(self, *, exit_code: int | None = None) -> None:
+        """Write what is left and the end line. A second call does nothing."""
+        if self._file is None:
+            return
+        self._stop.set()
+        with self._lock:
+            self._turn(self._iteration + 1)
+            self._iterations -= 1  # the one just opened holds nothing
+            for number, entries in self._recent:
+                self._fold.add(number, entries)
+            self._recent.clear()
+            self._close_fold()
+        self.flush()
+        with self._out:
+            end = {
+                "type": "end",
+                "t": round(time.perf_counter() - self._zero, 6),
+                "iterations": self._iterations,
+                "events": dict(self._totals),
+                "exit": exit_code,
+            }
+            self._emit([end])
+            self._file.close()
+            self._file = None
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout=1.0)
+
+    def _is_kept(self, iteration: int) -> bool:
+        return iteration <= self._keep_until or is_kept(iteration, self._kept_at_first)
+
+    def _turn(self, iteration: int) -> None:
+        """Close the iteration under way: into the file, or among the recent ones."""
+        number, entries = self._iteration, self._current
+        self._iteration, self._current = iteration, []
+        self._iterations += 1
+        if self._overflow:
+            self._fold.add_counts(number, self._overflow)
+            self._overflow = Counter()
+        if not entries:
+            return
+        if self._is_kept(number):
+            for older, held in self._recent:
+                self._fold.add(older, held)
+            self._recent.clear()
+            self._close_fold()
+            self._ready.append((number, entries))
+        else:
+            if len(self._recent) == AROUND_A_FINDING:
+                self._fold.add(*self._recent.popleft())
+            self._recent.append((number, entries))
+
+    def _close_fold(self) -> None:
+        if self._fold.iterations:
+            self._ready.append(self._fold)
+            self._fold = _Fold()
+
+    def _lines(self, ready: Sequence[Any]) -> list[dict[str, Any]]:
+        lines: list[dict[str, Any]] = []
+        for item in ready:
+            if isinstance(item, dict):
+                lines.append(item)
+            elif isinstance(item, _Fold):
+                self._totals.update(item.events)
+                lines.append(item.to_json())
+            else:
+                number, entries = item
+                for stamp, event, extra in entries:
+                    self._event_lines(lines, number, stamp, event, extra)
+        return lines
+
+    def _event_lines(
+        self,
+        lines: list[dict[str, Any]],
+        iteration: int,
+        stamp: float,
+        event: Event,
+        extra: Mapping[str, Any] | None,
+    ) -> None:
+        self._totals[event.kind.value] += 1
+        unnamed = _without_backward(event)
+        number = self._sites.get(unnamed)
+        if number is None:
+            if len(self._sites) >= MOST_SITES:
+                counts = {event.kind.value: 1}
+                lines.append(
+                    {"type": "folded", "first": iteration, "last": iteration, "events": counts}
+                )
+                return
+            number = self._sites[unnamed] = len(self._sites)
+            lines.append(site_to_json(number, unnamed))
+        line: dict[str, Any] = {
+            "type": "event",
+            "iteration": iteration,
+            "t": round(stamp - self._zero, 6),
+            "site": number,
+        }
+        if event.backward:
+            line["backward"] = event.backward
+        if extra:
+            line["extra"] = dict(extra)
+        lines.append(line)
+
+    def _emit(self, lines: Sequence[Mapping[str, Any]]) -> None:
+        if self._file is None:
+            return
+        text = "".join(_dumps(line) + "\n" for line in lines)
+        try:
+            # Straight to the system, unbuffered: what is written survives a kill.
+            self._file.write(text.encode("ascii"))
+        except OSError:
+            # A full disk must not stop training; the file stays readable up to here.
+            self._file.close()
+            self._file = None
+
+    def _flush_often(self) -> None:
+        while not self._stop.wait(FLUSHED_EVERY):
+            self.flush()
+
+
+class _Fold:
+    """A run of iterations that are counted, not written."""
+
+    def __init__(self) -> None:
+        self.first = self.last = self.iterations = 0
+        self.events: Counter[str] = Counter()
+
+    def add(self, iteration: int, entries: Sequence[_Entry]) -> None:
+        self.add_counts(iteration, Counter(event.kind.value for _, event, _ in entries))
+
+    def add_counts(self, iteration: int, counts: Mapping[str, int]) -> None:
+        if not self.iterations:
+            self.first = iteration
+        self.last = max(self.last, iteration)
+        self.iterations += 1
+        self.events.update(counts)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "type": "folded",
+            "first": self.first,
+            "last": self.last,
+            "iterations": self.iterations,
+            "events": dict(self.events),
+        }
+
+
+def _without_backward(event: Event) -> Event:
+    return replace(event, backward="") if event.backward else event
+
+
+def _dumps(line: Mapping[str, Any]) -> str:
+    # NaN and infinity are no JSON: a loss of NaN is written as the word.
+    try:
+        return json.dumps(line, separators=(",", ":"), allow_nan=False, default=str)
+    except ValueError:
+        return json.dumps(_worded(line), separators=(",", ":"), default=str)
+
+
+def _worded(value: Any) -> Any:
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): _worded(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_worded(item) for item in value]
+    return value
