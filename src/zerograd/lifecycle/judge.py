@@ -6,24 +6,29 @@ line is reached in many states, each under the conditions that led there.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from zerograd.lifecycle.events import Event, EventKind, Spot
+from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.findings import Finding, explain
 from zerograd.lifecycle.machine import advance
 from zerograd.lifecycle.rule import Over, Rule, RuleKind, yields_to
-from zerograd.lifecycle.state import INITIAL, BucketState
-from zerograd.lifecycle.windows import Window, WindowLog
+from zerograd.lifecycle.state import INITIAL, BucketState, Contribution, Phase
+from zerograd.lifecycle.summary import RunLog
+from zerograd.lifecycle.windows import WindowFault, WindowLog
 
 Literal = tuple[str, bool]  # a condition's text, and the truth it was found to have
 Literals = frozenset[Literal]
 States = Mapping[BucketState, Iterable[Literals]]
 
 
+_STEPS = (EventKind.STEP, EventKind.STEP_SKIPPED)
+
+
 class Judge:
     """Feeds events to the machine one by one and tells which rules each one breaks.
+
+    A fault that stays is told again each time it happens; `in_order` keeps one.
 
     Args:
         holdings: optimizer to the buckets it holds; one that is not named holds
@@ -33,14 +38,15 @@ class Judge:
     def __init__(
         self, rules: Iterable[Rule], holdings: Mapping[str, Sequence[str]] | None = None
     ) -> None:
-        self._rules = tuple(rules)
+        self._rules = {rule.code: rule for rule in rules}
+        self._judged_at = {
+            kind: tuple(rule for rule in self._rules.values() if _is_judged_at(rule, kind))
+            for kind in EventKind
+        }
         self._holdings = {owner: tuple(held) for owner, held in (holdings or {}).items()}
         self._states: dict[str, BucketState] = {}
         self._windows = WindowLog()
-        self._backwards: Counter[str] = Counter()
-        self._clears: Counter[str] = Counter()
-        self._steps: Counter[str] = Counter()
-        self._last: dict[str, Event] = {}
+        self._run = RunLog()
 
     def hold(self, owner: str, buckets: Sequence[str]) -> None:
         """Say that `owner` holds these buckets from now on."""
@@ -55,90 +61,85 @@ class Judge:
         event = self._complete(event)
         for bucket in event.reach:
             self._states.setdefault(bucket, INITIAL)
-        broken = [rule for rule in self._rules if self._breaks(rule, event)]
+        broken = [rule for rule in self._judged_at[event.kind] if self._breaks(rule, event)]
         findings = [
             explain(rule, event, self._worst(rule, event))
             for rule in broken
             if not rule.windowed and not any(yields_to(rule.code, other.code) for other in broken)
         ]
-        findings += self._judge_window(event)
-        self._move(event)
+        findings += self._judge_windows(event)
+        for bucket, state in self._states.items():
+            self._states[bucket] = advance(state, event, bucket)
+        self._run.feed(event)
         return findings
 
     def finish(self) -> list[Finding]:
         """Return the findings that are known only when the run has ended."""
+        holders = {bucket: self._owners_of((bucket,)) for bucket in self._states}
         findings = []
-        for bucket, state in self._states.items():
-            if state.suspicion is not None:
-                end = Event(EventKind.CLEAR, state.suspicion.owner, state.suspicion.step, (bucket,))
-                findings += self._of_code("ZG201", end, state)
-            event = self._last.get(bucket)
-            if event is None:
-                continue
-            owners = self._owners_of((bucket,))
-            often = self._backwards[bucket] >= 3
-            if not owners and often and not self._clears[bucket]:
-                findings += self._of_code("ZG105", replace(event, owner=bucket), state)
-            for owner in owners:
-                if often and self._clears[bucket] >= 3 and not self._steps[owner]:
-                    findings += self._of_code("ZG203", replace(event, owner=owner), state)
-        return list({finding.key: finding for finding in findings}.values())
+        for fault in self._run.faults(self._states, holders):
+            rule = self._rules.get(fault.code)
+            if rule is not None:
+                severity = fault.severity or rule.severity
+                findings.append(explain(replace(rule, severity=severity), fault.event, fault.state))
+        return findings
 
     def _complete(self, event: Event) -> Event:
-        if event.kind in (EventKind.STEP, EventKind.STEP_SKIPPED) and not event.buckets:
-            event = replace(event, buckets=self._holdings.get(event.owner, (event.owner,)))
+        if not event.buckets and event.owner in self._holdings:
+            event = replace(event, buckets=self._holdings[event.owner])
         if event.kind in (EventKind.BACKWARD, EventKind.ASSIGN) and not event.fills:
-            event = replace(event, fills=frozenset(self._owners_of(event.reach)) or event.fills)
+            event = replace(event, fills=frozenset(self._owners_of(event.reach)))
         return event
 
     def _owners_of(self, buckets: Iterable[str]) -> tuple[str, ...]:
-        reached = set(buckets)
-        named = tuple(owner for owner, held in self._holdings.items() if reached & set(held))
-        if self._holdings:
-            return named
-        return tuple(reached)  # nobody was named: each bucket is its own owner
+        reached = dict.fromkeys(buckets)
+        if not self._holdings:
+            return tuple(reached)  # nobody was named: each bucket is its own owner
+        return tuple(
+            owner
+            for owner, held in self._holdings.items()
+            if any(bucket in reached for bucket in held)
+        )
 
     def _breaks(self, rule: Rule, event: Event) -> bool:
-        if rule.kind is not RuleKind.TRANSITION:
-            return False
         broken = [rule.broken_by(self.state(bucket), event) for bucket in self._judged(event)]
         return bool(broken) and (any(broken) if rule.over is Over.ANY else all(broken))
 
-    def _judged(self, event: Event) -> tuple[str, ...]:
-        # A suspicion of a leak ends at the next backward or clear, wherever that reaches.
-        if event.kind in (EventKind.BACKWARD, EventKind.CLEAR, EventKind.SCALER_UPDATE):
-            return tuple(self._states)
-        return event.reach
+    def _judged(self, event: Event) -> Iterable[str]:
+        # A suspicion of a leak ends at the next backward, wherever that reaches.
+        return self._states if event.kind is EventKind.BACKWARD else event.reach
 
     def _worst(self, rule: Rule, event: Event) -> BucketState:
         states = [self.state(bucket) for bucket in self._judged(event)]
         return next(state for state in states if rule.broken_by(state, event))
 
-    def _judge_window(self, event: Event) -> list[Finding]:
-        owners = self._owners_of(event.reach)
-        window = self._windows.feed(event, owners)
-        if window is None:
+    def _judge_windows(self, event: Event) -> list[Finding]:
+        if event.leaf:
             return []
-        broken = window_faults(self._windows.last(event.owner))
-        known = {rule.code: rule for rule in self._rules}
-        return [
-            explain(known[code], replace(event, spot=spot), INITIAL)
-            for code, spot in broken
-            if code in known
-        ]
+        if event.kind not in _STEPS:
+            self._windows.feed(event, self._owners_of(event.reach))
+            return []
+        states = [self.state(bucket) for bucket in event.reach]
+        bare = any(state.seen for state in states) and all(
+            state.phase(event.owner) is Phase.EMPTY and not state.unknown for state in states
+        )
+        faults = self._windows.step(event, bare)
+        return [self._of_window(fault, event) for fault in faults if fault.code in self._rules]
 
-    def _of_code(self, code: str, event: Event, state: BucketState) -> list[Finding]:
-        return [explain(rule, event, state) for rule in self._rules if rule.code == code]
+    def _of_window(self, fault: WindowFault, event: Event) -> Finding:
+        if fault.spot != event.spot:
+            event = replace(event, spot=fault.spot, text="")
+        if fault.drop is None:
+            return explain(self._rules[fault.code], event, INITIAL)
+        if event.spot == fault.drop.clear:  # told at the clear, from the state before it
+            state = BucketState(contributions=(Contribution("", fault.drop.backward),))
+        else:
+            state = BucketState(lost=fault.drop)
+        return explain(self._rules[fault.code], event, state)
 
-    def _move(self, event: Event) -> None:
-        if event.kind in (EventKind.STEP, EventKind.STEP_SKIPPED):
-            self._steps[event.owner] += 1
-        for bucket, state in self._states.items():
-            self._states[bucket] = advance(state, event, bucket)
-        for bucket in event.reach:
-            self._last[bucket] = event
-            self._backwards[bucket] += event.kind is EventKind.BACKWARD
-            self._clears[bucket] += event.kind is EventKind.CLEAR
+
+def _is_judged_at(rule: Rule, kind: EventKind) -> bool:
+    return rule.kind is RuleKind.TRANSITION and kind in rule.on
 
 
 def judge(
@@ -151,6 +152,7 @@ def judge(
     Each optimizer sees its own phase of each bucket, so interleaved optimizers
     (a GAN's two, say) do not disturb each other.
 
+    >>> from zerograd.lifecycle.events import Spot
     >>> from zerograd.rules import ALL_RULES
     >>> kinds = [EventKind.BACKWARD, EventKind.STEP, EventKind.BACKWARD, EventKind.STEP]
     >>> events = [Event(kind, "opt", Spot("a.py", n)) for n, kind in enumerate(kinds, 1)]
@@ -161,39 +163,6 @@ def judge(
     for event in events:
         yield from court.feed(event)
     yield from court.finish()
-
-
-def window_faults(windows: Sequence[Window]) -> list[tuple[str, Spot]]:
-    """Return the codes that the last few windows of one owner break, and where.
-
-    Two windows in a row must agree before one is called wrong.
-    """
-    if len(windows) < 2:
-        return []
-    before, last = windows[-2], windows[-1]
-    faults: list[tuple[str, Spot]] = []
-    finite = before.lost_finite and last.lost_finite
-    if before.empty and last.empty and before.lost and last.lost and finite:
-        faults.append(("ZG102", last.lost_at or last.step))
-    early = last.lost_of_its_own()
-    if early and early == before.lost_of_its_own() and finite:
-        faults.append(("ZG501", last.lost_at or last.step))
-    if last.size >= 2 and before.size >= 2 and last.averaged is False and before.averaged is False:
-        faults.append(("ZG503", last.step))
-    if last.synchronised >= 2 and before.synchronised >= 2 and last.size >= 2:
-        faults.append(("ZG505", last.step))
-    if len(windows) >= 3 and _tail(windows[-3].size, before.size, last):
-        faults.append(("ZG502", last.step))
-    return faults
-
-
-def _tail(first: int, second: int, last: Window) -> bool:
-    """After two windows of K: one of K+r, or one before which r < K were dropped."""
-    if first != second or first < 2:
-        return False
-    dropped = last.lost_of_its_own()
-    leaked = first < last.size < 2 * first
-    return leaked or (0 < dropped < first and last.size == first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,13 +183,13 @@ def judge_set(buckets: Mapping[str, States], event: Event, rules: Iterable[Rule]
     only, and stays quiet where a flag guards clear and step alike.
     """
     verdicts = []
-    for rule in rules:
-        if rule.kind is not RuleKind.TRANSITION or event.kind not in rule.on:
-            continue
+    judged = [rule for rule in rules if _is_judged_at(rule, event.kind)]
+    for rule in judged:
         single = [_judge_bucket(states, event, rule) for states in buckets.values()]
         chosen = _combine(single, rule)
         if chosen is not None:
             verdicts.append(chosen)
+    verdicts = _named_for_the_loss(verdicts, buckets, event, judged)
     codes = {verdict.rule.code for verdict in verdicts if verdict.certain}
     return [
         verdict
@@ -233,6 +202,8 @@ def _judge_bucket(states: States, event: Event, rule: Rule) -> Verdict | None:
     judged: list[tuple[Literals, bool, BucketState]] = []
     for state, reached_under in states.items():
         if rule.after_step and event.owner not in state.stepped:
+            continue
+        if rule.once_seen and not state.seen:
             continue
         broken = rule.broken_by(state, event)
         judged.extend((literals, broken, state) for literals in reached_under)
@@ -264,3 +235,23 @@ def _combine(single: list[Verdict | None], rule: Rule) -> Verdict | None:
     certain = all(verdict.certain for verdict in found) and len(conditions) < 2
     chosen = next((verdict for verdict in found if verdict.condition), found[0])
     return replace(chosen, certain=certain)
+
+
+def _named_for_the_loss(
+    verdicts: list[Verdict], buckets: Mapping[str, States], event: Event, rules: Sequence[Rule]
+) -> list[Verdict]:
+    """Call a step that certainly finds nothing ZG102 where some state has lost a gradient."""
+    by_code = {verdict.rule.code: verdict for verdict in verdicts}
+    bare = by_code.get("ZG401")
+    lost = next((rule for rule in rules if rule.code == "ZG102"), None)
+    if bare is None or not bare.certain or lost is None:
+        return verdicts
+    if "ZG102" in by_code and by_code["ZG102"].certain:
+        return verdicts
+    for states in buckets.values():
+        for state in states:
+            if lost.broken_by(state, event):
+                named = replace(bare, rule=lost, state=state)
+                others = [each for each in verdicts if each.rule.code not in ("ZG102", "ZG401")]
+                return [*others, named]
+    return verdicts

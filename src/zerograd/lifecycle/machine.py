@@ -58,7 +58,7 @@ def advance(state: BucketState, event: Event, bucket: str) -> BucketState:
 
 def _clear(state: BucketState, event: Event, reached: bool) -> BucketState:
     if not reached:
-        return replace(state, suspicion=None) if state.suspicion else state
+        return state
     dropped = next((each for each in state.contributions if not each.used_by), None)
     lost = state.lost
     if dropped is not None and not event.inside and not state.unknown:
@@ -71,7 +71,6 @@ def _clear(state: BucketState, event: Event, reached: bool) -> BucketState:
         lost=lost,
         absent=state.absent or event.to_none,
         seen=True,
-        suspicion=None,
         unknown=False,
     )
 
@@ -81,7 +80,10 @@ def _backward(state: BucketState, event: Event, reached: bool) -> BucketState:
         return replace(state, suspicion=None) if state.suspicion else state
     new = Contribution(event.backward or str(event.spot), event.spot, event.fills)
     # Whoever stepped on an older contribution until now did so before this backward.
-    older = (replace(each, before=each.used_by) for each in state.contributions)
+    older = (
+        each if each.before == each.used_by else replace(each, before=each.used_by)
+        for each in state.contributions
+    )
     return replace(
         state,
         contributions=_bounded((*older, new)),
@@ -101,6 +103,7 @@ def _assign(state: BucketState, event: Event, reached: bool) -> BucketState:
         contributions=(new,),
         scaled=event.scaler,
         unscaled="",
+        lost=None,  # what is assigned may be made of what was cleared (PCGrad)
         absent=False,
         seen=True,
         suspicion=None,
@@ -118,14 +121,15 @@ def _step(state: BucketState, event: Event, reached: bool) -> BucketState:
     owner = event.owner
     if not reached:
         # Not ours, but the same loss filled it: that loss is used, here it is left over.
-        shared = any(owner in each.fills for each in state.contributions)
-        if not shared:
-            return state
-        newest = state.contributions[-1]
+        suspicion = state.suspicion
+        if suspicion is not None and owner in suspicion.own.fills:
+            suspicion = None
+        if not any(owner in each.fills for each in state.contributions):
+            return state if suspicion is state.suspicion else replace(state, suspicion=suspicion)
         return replace(
             state,
             contributions=_use(state.contributions, event, only_filled=True),
-            suspicion=None if owner in newest.fills else state.suspicion,
+            suspicion=suspicion,
         )
     return replace(
         state,
@@ -136,6 +140,7 @@ def _step(state: BucketState, event: Event, reached: bool) -> BucketState:
         lost=None,
         stepped=state.stepped | {owner},
         awaiting=state.awaiting | {owner} if event.scaler else state.awaiting,
+        due=event.scaler or state.due,
         suspicion=_suspect(state, event),
     )
 
@@ -149,19 +154,18 @@ def _suspect(state: BucketState, event: Event) -> Suspicion | None:
         return None
     for each in state.contributions[:-1]:
         if owner not in each.used_by and each.before - {owner}:
-            return Suspicion(owner, event.spot, each)
+            return Suspicion(owner, event.spot, each, newest)
     return None
 
 
 def _scaler_update(state: BucketState, event: Event, reached: bool) -> BucketState:
     # An update reaches every bucket of that scaler, wherever it stands.
-    mine = event.scaler in (state.scaled, state.unscaled) and bool(event.scaler)
-    contributions = state.contributions
-    if mine:
-        contributions = _bounded(
-            tuple(replace(each, early=each.early or event.spot) for each in contributions)
-        )
-    return replace(state, contributions=contributions, awaiting=frozenset())
+    if event.scaler and event.scaler in (state.scaled, state.unscaled):
+        early = tuple(replace(each, early=each.early or event.spot) for each in state.contributions)
+        state = replace(state, contributions=_bounded(early))
+    if state.awaiting and event.scaler in ("", state.due):
+        state = replace(state, awaiting=frozenset(), due="")
+    return state
 
 
 def _stay(state: BucketState, event: Event, reached: bool) -> BucketState:
@@ -182,19 +186,17 @@ def _use(
 
 
 def _bounded(contributions: tuple[Contribution, ...]) -> tuple[Contribution, ...]:
-    """Drop repeats, keeping the latest, and join the oldest two while there are too many."""
+    """Drop repeats, keeping the latest, and join two neighbours while there are too many."""
     if len(contributions) < 2:
         return contributions
     unique = tuple(dict.fromkeys(reversed(contributions)))[::-1]
     while len(unique) > MOST_CONTRIBUTIONS:
-        # Two neighbours that the same owners have used can be told apart by no rule of the phase.
-        at = next((n for n in range(len(unique) - 1) if _alike(unique[n], unique[n + 1])), 0)
+        pairs = range(len(unique) - 1)
+        # Neighbours that the same owners have used look alike to every phase. Where there are
+        # none, the oldest stays alone: it may be all that an owner has used, which makes it STALE.
+        at = next((n for n in pairs if unique[n].used_by == unique[n + 1].used_by), 1)
         unique = (*unique[:at], _joined(unique[at], unique[at + 1]), *unique[at + 2 :])
     return unique
-
-
-def _alike(one: Contribution, other: Contribution) -> bool:
-    return one.used_by == other.used_by
 
 
 def _joined(older: Contribution, newer: Contribution) -> Contribution:

@@ -91,10 +91,13 @@ class Rule:
     tells: Tells = _points_at_event
     over: Over = Over.ANY
     after_step: bool = False  # judged only where the owner has stepped before in this loop
+    once_seen: bool = False  # judged only where something has filled or cleared the bucket
     windowed: bool = False  # one history proves it by two windows in a row, not by one event
 
     def broken_by(self, before: BucketState, event: Event) -> bool:
         """Is the rule broken by `event` in the state `before` it?"""
         if self.breaks is None or event.kind not in self.on or before.unknown:
+            return False
+        if self.once_seen and not before.seen:
             return False
         return self.breaks(before, event)

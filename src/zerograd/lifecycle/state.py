@@ -28,7 +28,7 @@ class Contribution:
     fills: frozenset[str] = frozenset()  # owners that the same backward filled
     used_by: frozenset[str] = frozenset()  # owners that stepped on that loss since
     used_at: Spot | None = None  # where the last of these steps stands
-    before: frozenset[str] = frozenset()  # of used_by, those that stepped before the next backward
+    before: frozenset[str] = frozenset()  # of used_by, those before the newest backward here
     early: Spot | None = None  # a scaler update that came before the step
 
 
@@ -47,7 +47,8 @@ class Suspicion:
 
     owner: str
     step: Spot
-    left: Contribution
+    left: Contribution  # what another optimizer's loss had left behind
+    own: Contribution  # the loss that this owner meant to step on
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ class BucketState:
     lost: Drop | None = None
     stepped: frozenset[str] = frozenset()  # owners that have stepped in this activation of the loop
     awaiting: frozenset[str] = frozenset()  # owners stepped through a scaler, update still due
+    due: str = ""  # the scaler that owes this update
     absent: bool = True  # `.grad` is None
     seen: bool = False  # something has cleared or filled it
     suspicion: Suspicion | None = None

@@ -1,18 +1,22 @@
 """Windows: the micro-batches of one update, counted for the rules that judge them.
 
-A window ends at its owner's step. The rules about windows compare a few of them
-in a row, because one odd window proves nothing: a clear that drops one batch
-may be a guard against a bad one.
+A window ends at its owner's step. One odd window proves nothing: a clear that
+drops a batch may be a guard against a bad one, and windows may vary in size on
+purpose. So every rule here waits until windows agree with each other.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from zerograd.lifecycle.events import Event, EventKind, Spot
+from zerograd.lifecycle.state import Drop
 
-REMEMBERED = 4  # windows kept per owner
+REMEMBERED = 16  # windows kept per owner
+
+Counts = tuple[tuple[Spot, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,26 +24,109 @@ class Window:
     """What happened to one owner between two of its steps."""
 
     step: Spot
-    used: tuple[tuple[Spot, int], ...]  # backwards that the step used, by spot
-    lost: tuple[tuple[Spot, int], ...]  # backwards that a clear threw away unused, by spot
-    lost_at: Spot | None  # the clear that did so last
-    lost_finite: bool
-    averaged: bool | None  # was any loss divided or weighted? None: not known
-    synchronised: int  # backwards that all-reduced over ranks
-
-    @property
-    def empty(self) -> bool:
-        return not self.used
+    bare: bool = False  # the step found every bucket empty
+    used: Counts = ()  # backwards that the step used, by spot
+    lost: Counts = ()  # backwards that a clear threw away unused, by spot
+    drop: Drop | None = None  # the last of those clears; finite only if all of them were
+    averaged: bool | None = None  # was any loss divided or weighted? None: not known
+    synchronised: Counts = ()  # backwards that all-reduced over ranks, by spot
 
     @property
     def size(self) -> int:
         """The most backwards from one spot that the step used."""
-        return max((count for _, count in self.used), default=0)
+        return _most(self.used)
 
-    def lost_of_its_own(self) -> int:
-        """How many backwards from a spot that this step used were thrown away before it."""
+    @property
+    def wasted(self) -> int:
+        """How many backwards from a spot that this step used were thrown away before it.
+
+        Values that were not finite are no waste: throwing them away is right.
+        """
+        if self.drop is None or not self.drop.finite:
+            return 0
         used = dict(self.used)
         return max((count for spot, count in self.lost if spot in used), default=0)
+
+    @property
+    def lost_all(self) -> bool:
+        """Did the step find nothing because finite gradients had been thrown away?"""
+        return self.bare and self.drop is not None and self.drop.finite
+
+
+def _most(counts: Counts) -> int:
+    return max((count for _, count in counts), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFault:
+    """A rule that the windows of one owner break, and where."""
+
+    code: str
+    spot: Spot
+    drop: Drop | None = None
+
+
+def window_faults(windows: Sequence[Window]) -> list[WindowFault]:
+    """Return what the last windows of one owner break, by two of them that agree.
+
+    >>> spot, clear = Spot("a.py", 3), Spot("a.py", 1)
+    >>> drop = Drop(spot, clear)
+    >>> window = Window(Spot("a.py", 5), used=((spot, 1),), lost=((spot, 3),), drop=drop)
+    >>> [(fault.code, fault.spot.line) for fault in window_faults([window, window])]
+    [('ZG501', 1)]
+    """
+    if len(windows) < 2:
+        return []
+    before, last = windows[-2], windows[-1]
+    faults = []
+    if before.lost_all and last.lost_all:
+        faults.append(WindowFault("ZG102", last.step, last.drop))
+    elif before.bare and last.bare and before.drop is None and last.drop is None:
+        faults.append(WindowFault("ZG401", last.step))
+    # A guard that throws some batches away also keeps some windows whole; a loop that
+    # clears at every micro-batch never does.
+    always = all(window.wasted for window in windows if window.used)
+    if last.drop is not None and 0 < last.wasted == before.wasted and always:
+        faults.append(WindowFault("ZG501", last.drop.clear, last.drop))
+    if min(last.size, before.size) >= 2 and last.averaged is False and before.averaged is False:
+        faults.append(WindowFault("ZG503", last.step))
+    if min(_most(last.synchronised), _most(before.synchronised)) >= 2:
+        spot = max(last.synchronised, key=lambda each: each[1])[0]
+        faults.append(WindowFault("ZG505", spot))
+    return faults
+
+
+@dataclass(slots=True)
+class Tails:
+    """Looks for an odd window once an epoch among windows that are otherwise all alike.
+
+    With K micro-batches a window and r left over at the end of an epoch, the first
+    window of each later epoch has K + r, or r were thrown away before it. Both come
+    at equal distances, counted from the start. Windows that vary otherwise are meant
+    to, and end the search.
+    """
+
+    size: int = 0  # K
+    since: int = 0  # windows since the last odd one, or since the start
+    gap: int = 0  # that distance for the odd one before
+    odd: tuple[int, int] = (0, 0)  # micro-batches too many, and thrown away
+    given_up: bool = False
+
+    def feed(self, window: Window) -> bool:
+        """Take in the next window; was it the second odd one at the same distance?"""
+        if self.given_up:
+            return False
+        self.size = self.size or window.size
+        now = (window.size - self.size, window.wasted)
+        if self.size < 2 or now == (0, 0):
+            self.since += 1
+            return False
+        again = now == self.odd and self.since == self.gap
+        first = self.odd == (0, 0) and self.since >= 2
+        leftover = 0 < sum(now) < self.size and min(now) == 0
+        self.given_up = not leftover or not (again or first)
+        self.odd, self.gap, self.since = now, self.since, 1
+        return again and not self.given_up
 
 
 @dataclass(slots=True)
@@ -47,71 +134,86 @@ class _Open:
     """The window of one owner that has not been stepped yet."""
 
     waiting: Counter[Spot] = field(default_factory=Counter)
+    filled: set[str] = field(default_factory=set)  # buckets that hold some of what waits
     fills: dict[Spot, frozenset[str]] = field(default_factory=dict)
     shared: set[Spot] = field(default_factory=set)  # another optimizer stepped on that loss
     lost: Counter[Spot] = field(default_factory=Counter)
-    lost_at: Spot | None = None
-    lost_finite: bool = True
+    drop: Drop | None = None
     averaged: bool | None = None
-    synchronised: int = 0
+    synchronised: Counter[Spot] = field(default_factory=Counter)
 
     def fill(self, event: Event) -> None:
         self.waiting[event.spot] += 1
+        self.filled.update(event.reach)
         self.fills[event.spot] = event.fills
         self.shared.discard(event.spot)
-        self.synchronised += event.synchronised
+        if event.synchronised:
+            self.synchronised[event.spot] += 1
         if event.averaged is not None:
             self.averaged = bool(self.averaged) or event.averaged
 
+    def assign(self, event: Event) -> None:
+        # What is assigned may be made of what was cleared before (PCGrad): nothing is lost.
+        self.waiting = Counter({event.spot: 1})
+        self.filled.update(event.reach)
+        self.fills[event.spot] = event.fills
+        self.lost.clear()
+        self.drop = None
+
     def clear(self, event: Event) -> None:
+        self.filled.difference_update(event.reach)
+        if self.filled:
+            return  # some buckets still hold it
         dropped = {spot: n for spot, n in self.waiting.items() if spot not in self.shared}
         if dropped and not event.inside:
+            finite = event.finite and (self.drop is None or self.drop.finite)
             self.lost.update(dropped)
-            self.lost_at = event.spot
-            self.lost_finite &= event.finite
+            self.drop = Drop(next(iter(dropped)), event.spot, finite)
         self.waiting.clear()
         self.shared.clear()
 
     def share(self, owner: str) -> None:
         self.shared.update(spot for spot in self.waiting if owner in self.fills[spot])
 
+    def close(self, step: Spot, bare: bool) -> Window:
+        return Window(
+            step=step,
+            bare=bare,
+            used=tuple(self.waiting.items()),
+            lost=tuple(self.lost.items()),
+            drop=self.drop,
+            averaged=self.averaged,
+            synchronised=tuple(self.synchronised.items()),
+        )
+
 
 class WindowLog:
-    """The open window and the last few closed ones, for each owner."""
+    """The open window and the last closed ones of each owner."""
 
     def __init__(self) -> None:
         self._open: dict[str, _Open] = {}
         self._closed: dict[str, deque[Window]] = {}
+        self._tails: dict[str, Tails] = {}
 
-    def feed(self, event: Event, owners: tuple[str, ...]) -> Window | None:
-        """Count `event` for the owners it concerns; return the window that it closes."""
-        if event.kind in (EventKind.STEP, EventKind.STEP_SKIPPED):
-            for owner, window in self._open.items():
-                if owner != event.owner:
-                    window.share(event.owner)
-            return self._close(event)
+    def feed(self, event: Event, owners: tuple[str, ...]) -> None:
+        """Count `event`, which is no step, for the owners that it concerns."""
         for owner in owners:
-            window = self._open.setdefault(owner, _Open())
             if event.kind is EventKind.BACKWARD:
-                window.fill(event)
-            elif event.kind is EventKind.CLEAR:
-                window.clear(event)
-        return None
+                self._open.setdefault(owner, _Open()).fill(event)
+            elif event.kind is EventKind.ASSIGN:
+                self._open.setdefault(owner, _Open()).assign(event)
+            elif event.kind is EventKind.CLEAR and owner in self._open:
+                self._open[owner].clear(event)
 
-    def last(self, owner: str) -> tuple[Window, ...]:
-        """Return the last closed windows of `owner`, oldest first."""
-        return tuple(self._closed.get(owner, ()))
-
-    def _close(self, event: Event) -> Window:
-        window = self._open.pop(event.owner, None) or _Open()
-        closed = Window(
-            step=event.spot,
-            used=tuple(window.waiting.items()),
-            lost=tuple(window.lost.items()),
-            lost_at=window.lost_at,
-            lost_finite=window.lost_finite,
-            averaged=window.averaged,
-            synchronised=window.synchronised,
-        )
-        self._closed.setdefault(event.owner, deque(maxlen=REMEMBERED)).append(closed)
-        return closed
+    def step(self, event: Event, bare: bool) -> list[WindowFault]:
+        """Close the window of the owner that steps, and return what its windows now break."""
+        owner = event.owner
+        window = self._open.pop(owner, _Open()).close(event.spot, bare)
+        for other in self._open.values():
+            other.share(owner)
+        closed = self._closed.setdefault(owner, deque(maxlen=REMEMBERED))
+        closed.append(window)
+        faults = window_faults(closed)
+        if self._tails.setdefault(owner, Tails()).feed(window):
+            faults.append(WindowFault("ZG502", event.spot))
+        return faults

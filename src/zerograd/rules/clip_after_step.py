@@ -8,7 +8,10 @@ from zerograd.lifecycle.state import BucketState
 
 
 def _breaks(before: BucketState, event: Event) -> bool:
-    return bool(before.contributions) and all(each.used_by for each in before.contributions)
+    # A step of another optimizer on the same loss has not used this bucket: the next one may.
+    return bool(before.contributions) and all(
+        each.used_by & before.stepped for each in before.contributions
+    )
 
 
 def _tells(before: BucketState, event: Event) -> Story:

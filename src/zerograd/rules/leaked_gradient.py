@@ -15,13 +15,12 @@ def _tells(before: BucketState, event: Event) -> Story:
     found = before.suspicion
     if found is None:
         return Story(event.spot)
-    newest = next((each for each in reversed(before.contributions)), None)
     return Story(
         found.step,
         (
             (found.left.spot, "fills them for another optimizer"),
             (found.left.used_at, "steps that optimizer; what it left here is not cleared"),
-            (newest.spot if newest else None, "adds onto what was left"),
+            (found.own.spot, "adds onto what was left"),
             (found.step, "steps on both"),
         ),
         (("owner", found.owner),),
@@ -36,7 +35,8 @@ RULE = Rule(
     severity=Severity.ERROR,
     seen_by=Witness.STATIC | Witness.RUNTIME,
     kind=RuleKind.TRANSITION,
-    on=frozenset({EventKind.BACKWARD, EventKind.CLEAR}),
+    # Until the next backward, another optimizer that the same loss fills may still step on it.
+    on=frozenset({EventKind.BACKWARD}),
     breaks=_breaks,
     tells=_tells,
 )

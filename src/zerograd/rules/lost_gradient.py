@@ -17,14 +17,17 @@ def _breaks(before: BucketState, event: Event) -> bool:
 
 
 def _tells(before: BucketState, event: Event) -> Story:
-    if before.lost is None:
-        return Story(event.spot)
+    lost, step = before.lost, event.spot
+    if lost is None:
+        return Story(step)
+    # Where the step stands above its backward, the order of these two is the fault, not the clear.
+    too_early = step.path == lost.backward.path and step.line < lost.backward.line
     return Story(
-        before.lost.clear,
+        step if too_early else lost.clear,
         (
-            (before.lost.backward, "fills the gradients"),
-            (before.lost.clear, "throws them away, unused"),
-            (event.spot, "steps on nothing"),
+            (lost.backward, "fills the gradients"),
+            (lost.clear, "throws them away, unused"),
+            (step, "steps on nothing"),
         ),
     )
 
@@ -41,5 +44,6 @@ RULE = Rule(
     breaks=_breaks,
     tells=_tells,
     over=Over.ALL,
+    once_seen=True,
     windowed=True,
 )

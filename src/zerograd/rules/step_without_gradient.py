@@ -8,7 +8,10 @@ from zerograd.lifecycle.state import BucketState, Phase
 
 
 def _breaks(before: BucketState, event: Event) -> bool:
-    return before.seen and not event.leaf and before.phase(event.owner) is Phase.EMPTY
+    if event.leaf or before.phase(event.owner) is not Phase.EMPTY:
+        return False
+    # A guard that throws a NaN away and steps all the same is right: the step does nothing.
+    return before.lost is None or before.lost.finite
 
 
 RULE = Rule(
@@ -22,4 +25,6 @@ RULE = Rule(
     on=frozenset({EventKind.STEP, EventKind.STEP_SKIPPED}),
     breaks=_breaks,
     over=Over.ALL,
+    once_seen=True,
+    windowed=True,
 )

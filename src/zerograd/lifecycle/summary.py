@@ -1,0 +1,83 @@
+"""What only a whole run shows: gradients that grow unowned, are never used, or wait in vain."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from zerograd.lifecycle.events import Event, EventKind
+from zerograd.lifecycle.rule import Severity
+from zerograd.lifecycle.state import BucketState
+
+OFTEN = 3  # fewer times may be a set-up or a look at one batch
+
+
+@dataclass(frozen=True, slots=True)
+class RunFault:
+    """A rule that a run as a whole breaks."""
+
+    code: str
+    event: Event  # where to point
+    state: BucketState
+    severity: Severity | None = None  # None: that of the rule
+
+
+@dataclass(slots=True)
+class RunLog:
+    """Counts what happened to each bucket and owner."""
+
+    filled: Counter[str] = field(default_factory=Counter)
+    cleared: set[str] = field(default_factory=set)
+    clipped: set[str] = field(default_factory=set)
+    cleared_by: Counter[str] = field(default_factory=Counter)
+    last_fill: dict[str, Event] = field(default_factory=dict)
+    last_clear: dict[str, Event] = field(default_factory=dict)  # by owner
+    last_step: dict[str, Event] = field(default_factory=dict)  # by owner
+
+    def feed(self, event: Event) -> None:
+        """Count one event."""
+        if event.kind is EventKind.BACKWARD:
+            self.filled.update(event.reach)
+            self.last_fill.update(dict.fromkeys(event.reach, event))
+        elif event.kind is EventKind.CLEAR:
+            self.cleared.update(event.reach)
+            self.cleared_by[event.owner] += 1
+            self.last_clear[event.owner] = event
+        elif event.kind is EventKind.CLIP:
+            self.clipped.update(event.reach)
+        elif event.kind in (EventKind.STEP, EventKind.STEP_SKIPPED):
+            self.last_step[event.owner] = event
+
+    def faults(
+        self, states: Mapping[str, BucketState], holders: Mapping[str, tuple[str, ...]]
+    ) -> Iterator[RunFault]:
+        """Yield what the run breaks, given the last states and who holds each bucket."""
+        for bucket, state in states.items():
+            if state.suspicion is not None and not state.unknown:
+                step = self.last_step[state.suspicion.owner]
+                yield RunFault("ZG201", replace(step, owner=state.suspicion.owner), state)
+            for owner in sorted(state.awaiting & self.last_step.keys()):
+                yield RunFault("ZG302", self.last_step[owner], state)
+            yield from self._unowned(bucket, state, holders[bucket])
+            yield from self._unused(bucket, state, holders[bucket])
+
+    def _unowned(
+        self, bucket: str, state: BucketState, holders: tuple[str, ...]
+    ) -> Iterator[RunFault]:
+        grows = self.filled[bucket] >= OFTEN and bucket not in self.cleared
+        if holders or not grows:
+            return
+        # In a clip it does harm: its growing norm takes the others' share.
+        severity = Severity.WARNING if bucket in self.clipped else None
+        yield RunFault("ZG105", replace(self.last_fill[bucket], owner=bucket), state, severity)
+
+    def _unused(
+        self, bucket: str, state: BucketState, holders: tuple[str, ...]
+    ) -> Iterator[RunFault]:
+        if self.filled[bucket] < OFTEN or any(owner in self.last_step for owner in holders):
+            return
+        for owner in holders:
+            # The owner's own clears count: a module may be cleared to look at other gradients.
+            if self.cleared_by[owner] >= OFTEN:
+                yield RunFault("ZG203", self.last_clear[owner], state)
