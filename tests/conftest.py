@@ -1,0 +1,65 @@
+"""Fixtures that all tests share: `check` for snippets, `golden` for expected reports."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--rewrite-golden", action="store_true", help="write tests/golden from what the code says"
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "golden" in getattr(item, "fixturenames", ()):
+            item.add_marker("golden")
+
+
+@pytest.fixture
+def check() -> Callable[..., list[tuple[str, int]]]:
+    """Return a function: a snippet in, the (code, line) pairs of its findings out."""
+    from zerograd.static.check import check_source
+
+    def check_snippet(snippet: str) -> list[tuple[str, int]]:
+        source = dedent(snippet).lstrip("\n")
+        return [(each.rule.code, each.spot.line) for each in check_source(source, "snippet.py")]
+
+    return check_snippet
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Return a function that demands that a text equals the file of that name in tests/golden."""
+    rewrite = request.config.getoption("--rewrite-golden")
+
+    def compare(name: str, text: str) -> None:
+        expected = GOLDEN / name
+        if rewrite:
+            expected.parent.mkdir(parents=True, exist_ok=True)
+            expected.write_text(text, encoding="utf-8", newline="\n")
+            return
+        wanted = expected.read_text(encoding="utf-8") if expected.exists() else ""
+        if text == wanted:
+            return
+        actual = GOLDEN / "actual" / name
+        actual.parent.mkdir(parents=True, exist_ok=True)
+        actual.write_text(text, encoding="utf-8", newline="\n")
+        diff = difflib.unified_diff(
+            wanted.splitlines(),
+            text.splitlines(),
+            f"golden/{name}",
+            f"golden/actual/{name}",
+            lineterm="",
+        )
+        pytest.fail("\n".join(["not as expected; `make golden` accepts it:", *diff]), pytrace=False)
+
+    return compare
