@@ -1,0 +1,1 @@
+"""The training step written right, once: one block, one update."""

@@ -1,0 +1,479 @@
+"""`Step`: one `with` block is one update, in the right order, with the right mean."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from zerograd.buffers.arena import GradArena
+from zerograd.errors import StepError
+from zerograd.training import ownership
+from zerograd.training.arguments import (
+    check_clip,
+    check_evaluation,
+    check_grads,
+    evaluate,
+    list_models,
+    make_arena,
+    refuse_loss,
+    shared_device,
+)
+from zerograd.training.canaries import Canaries
+from zerograd.training.normalise import DeviceLedger, HostLedger, Weight, check_weight
+from zerograd.training.ranks import find_ranks, raise_if_lost_rank
+from zerograd.training.schedule import list_schedulers
+from zerograd.training.update import Updater
+from zerograd.training.windows import Window
+
+Loss = torch.Tensor | Callable[[], torch.Tensor]
+
+_INFINITY = float("inf")
+_BROKEN = (
+    "A backward of this block failed halfway, so the gradients hold a part of it. Let its "
+    "exception leave the block, which drops the window, or call step.drop()."
+)
+
+
+class Step:
+    """The sole owner of clear, backward, scale, clip and step for some optimizers.
+
+    ::
+
+        step = Step(optimizer, models=[model], clip=1.0, scaler=scaler, scheduler=scheduler)
+        for window in windows(loader, 8):
+            with step(window):
+                for batch in window:
+                    step.backward(mean_loss(model(batch.x), batch.y), weight=batch.tokens)
+
+    `loss` is a mean over `weight` items; the update uses the mean over all items of the
+    window, on all ranks. A block that ends well steps once and clears; one that raises
+    drops its window. Misuse raises `StepError`, which says what to write instead.
+
+    models: every model the losses go through, as it is called (the DDP or FSDP2 one).
+    clip, norm_type: clip by the norm of all gradients together; `math.inf` only measures.
+    clip_value: cut each element instead.
+    scaler, scheduler: a `GradScaler`; one scheduler or several, moved only if stepped.
+    arena: keep the gradients in one flat buffer (True, or a GradArena of your own).
+    sync_every: exchange gradients between ranks at each micro-batch, not at the last one
+    alone; slower, and saves the memory that FSDP2 needs to hold whole gradients.
+    """
+
+    def __init__(
+        self,
+        *optimizers: Any,
+        models: nn.Module | Iterable[nn.Module] = (),
+        clip: float | None = None,
+        clip_value: float | None = None,
+        norm_type: float = 2.0,
+        scaler: Any = None,
+        scheduler: Any = None,
+        arena: bool | GradArena = False,
+        sync_every: bool = False,
+    ) -> None:
+        if not optimizers:
+            raise TypeError("Step() needs an optimizer: Step(optimizer, models=[model])")
+        self._optimizers: list[Optimizer] = [ownership.unwrap(each) for each in optimizers]
+        self._models = list_models(models)
+        check_clip(clip, clip_value, norm_type)
+        if scaler is None:  # one prepared by Accelerate brings its own
+            scaler = getattr(optimizers[0], "scaler", None)
+        self._scaler = scaler if scaler is not None and scaler.is_enabled() else None
+        self._closure_wanted = any(ownership.needs_closure(each) for each in self._optimizers)
+        if self._closure_wanted and (len(self._optimizers) > 1 or self._scaler is not None):
+            raise StepError(
+                f"{type(self._optimizers[0]).__name__} evaluates its loss several times a step. "
+                "It needs a Step of its own, without a scaler."
+            )
+        schedulers = list_schedulers(scheduler)
+        parameters = ownership.parameters_of(self._optimizers)
+        if not parameters:
+            raise StepError("The optimizer holds no parameters, so there is nothing to step.")
+        self._parameters = parameters
+        own = {id(parameter) for parameter in parameters}
+        self._ranks = find_ranks(
+            self._models, own, sync_every=sync_every, has_models=bool(self._models)
+        )
+        self._arena = make_arena(arena, parameters, self._models, self._optimizers)
+        self._guard = ownership.Guard(self._optimizers, self._scaler)
+        ownership.claim(self._guard, parameters)
+        weakref.finalize(self, self._guard.release)
+        self._updater = Updater(
+            self._optimizers,
+            self._guard,
+            clip=clip,
+            clip_value=clip_value,
+            norm_type=norm_type,
+            scaler=self._scaler,
+            schedulers=schedulers,
+            arena=self._arena,
+        )
+        self._group_sizes = self._measure_groups()
+        self._neighbours: list[torch.Tensor] = []
+        self._neighbours_as_of = -1
+        self._canaries = Canaries(parameters)
+        self._ledger: HostLedger | DeviceLedger = HostLedger()
+        if self._ranks is not None and self._ranks.meets_on_device:
+            self._ledger = DeviceLedger(parameters[0].device)
+        self._window: Window[Any] | None = None
+        self._evaluations: list[tuple[Callable[[], torch.Tensor], Weight]] = []
+        self._count = 0  # backwards in this window
+        self._is_broken = False  # a backward of this window failed halfway
+        self._is_dropped = False
+        self._resumed: dict[str, Any] | None = None
+
+    # the block
+
+    def __call__(self, window: Window[Any]) -> Step:
+        """Bind the window whose batches this block draws: `with step(window):`."""
+        if not isinstance(window, Window):
+            raise TypeError(
+                f"step() takes a window of zerograd.windows(loader, k), not "
+                f"{type(window).__name__}. Without windows, write `with step:`."
+            )
+        self._window = window
+        return self
+
+    def __enter__(self) -> Step:
+        guard = self._guard
+        window, self._window = self._window, None
+        if guard.is_open:
+            raise StepError(
+                "This Step's block is open already: blocks of one Step do not nest. "
+                "End the first block, or make a second Step for the other optimizer."
+            )
+        if not guard.handles:
+            raise StepError("This Step is closed. Make a new one: Step(optimizer, ...).")
+        if self._scaler is not None and ownership.shares_open_scaler(guard):
+            raise StepError(
+                "Another Step with the same GradScaler has its block open, and this block's "
+                "update would change the scale under its gradients. End that block first."
+            )
+        if self._measure_groups() != self._group_sizes:
+            self._adopt_new_parameters()
+        if self._arena is not None:
+            is_clean = self._arena.is_untouched()
+        else:
+            is_clean = True
+            for parameter in self._parameters:
+                if parameter.grad is not None:
+                    is_clean = False
+                    break
+        if not is_clean:
+            raise StepError(
+                "Gradients are left over from before the block, and would be added to its own. "
+                "Call zerograd.zero_grad(model) first, and find the bare backward() they are from."
+            )
+        guard.is_open = True
+        self._canaries.record()
+        if self._resumed is not None:
+            self._continue_window()
+        if self._ranks is not None:
+            self._ranks.open(window is not None)
+        if window is not None:
+            self._bind(window)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        done = False
+        try:
+            if kind is None and not self._is_dropped:
+                self._finish()
+                done = True
+            elif kind is None and self._ranks is not None:
+                self._finish()  # dropped here, but the other ranks count on us
+                done = True
+        finally:
+            self._leave(done)
+
+    def drop(self) -> None:
+        """Give up this window's gradients; the block then ends without an update.
+
+        With several ranks the others go on: this rank takes part with weight 0.
+        """
+        self._must_be_open("drop")
+        self._clear()
+        self._canaries.record()
+        self._ledger.reset()
+        self._evaluations = []
+        self._count, self._is_dropped, self._is_broken = 0, True, False
+
+    def backward(
+        self,
+        loss: Loss,
+        weight: Any = 1.0,
+        *,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+    ) -> None:
+        """Add the gradients of `loss`, a mean over `weight` items, to this block's own.
+
+        An optimizer that evaluates its loss several times (LBFGS) takes a function that
+        returns the loss: `step.backward(lambda: loss_fn(model(x), y))`.
+        """
+        if not self._guard.is_open:
+            self._must_be_open("backward")
+        if self._is_broken:
+            raise StepError(_BROKEN)
+        if weight.__class__ is not float:
+            weight = check_weight(weight)
+        elif not 0.0 <= weight < _INFINITY:
+            check_weight(weight)
+        if self._closure_wanted:
+            self._evaluations.append((check_evaluation(loss, self._optimizers[0]), weight))
+            self._count += 1
+            return
+        if not isinstance(loss, torch.Tensor):
+            loss = evaluate(loss)
+        if not loss.requires_grad or loss.numel() != 1:
+            refuse_loss(loss)
+        self._canaries.check()
+        self._run_backward(loss, weight, retain_graph, create_graph)
+        if not self._count:
+            self._first_backward_done()
+        self._count += 1
+        self._canaries.record()
+
+    @property
+    def skipped(self) -> bool:
+        """Whether the last block made no update: overflow, bad weights, drop(), an exception.
+
+        With a fused optimizer and a scaler, or with weights on a device, only the device
+        knows; reading this waits for it.
+        """
+        return self._updater.skipped
+
+    @property
+    def grad_norm(self) -> float | None:
+        """The gradients' norm before the last clip; None without `clip`. Reading it waits."""
+        return self._updater.grad_norm
+
+    def settle(self) -> None:
+        """Wait for what the device still has to say, and move the schedulers accordingly.
+
+        A Step does this by itself before its next update. Call it before you save a
+        scheduler or read its rate after the last block (see `skipped`).
+        """
+        self._updater.settle()
+
+    def close(self) -> None:
+        """Give up the ownership of the optimizers; the Step cannot be used afterwards."""
+        if self._guard.is_open:
+            raise StepError("close() was called inside the block. Call it after the block.")
+        self._updater.settle()
+        self._guard.release()
+        self._guard.handles = []
+        if self._ranks is not None:
+            self._ranks.release()
+
+    # saving and going on
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is needed to go on, in the middle of a window too: then its gradients are in it.
+
+        Save it beside the states of the model, optimizer, scaler and scheduler, on each
+        rank its own. `drawn` is the number of batches the open window has handed out.
+        """
+        self._updater.settle()
+        total, scale = self._ledger.state()
+        state: dict[str, Any] = {"version": 1, "scale": scale, "drawn": 0, "count": 0}
+        if not self._guard.is_open:
+            return state if self._resumed is None else self._resumed
+        self._canaries.check()
+        if self._evaluations:
+            raise StepError("A window of functions cannot be saved: save between the blocks.")
+        if self._ranks is not None and self._ranks.is_sharded and not self._ranks.is_synced:
+            raise StepError(
+                "Under FSDP2 the gradients of a half-done window are not in .grad. "
+                "Save between the blocks, or use Step(..., sync_every=True)."
+            )
+        state["total"], state["count"] = total, self._count
+        state["drawn"] = 0 if self._drawing is None else self._drawing.drawn + self._drawn_before
+        state["grads"] = [
+            None if p.grad is None else p.grad.detach().clone() for p in self._parameters
+        ]
+        return state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over a saved state; the next block goes on with the window it was saved in."""
+        if self._guard.is_open:
+            raise StepError("load_state_dict() was called inside the block. Call it before.")
+        if not isinstance(state, dict) or state.get("version") != 1:
+            raise ValueError("this is not a state of zerograd.Step (version 1)")
+        grads = state.get("grads")
+        if grads is not None:
+            check_grads(grads, self._parameters)
+        self._ledger.restore(0.0, float(state["scale"]))
+        self._resumed = dict(state) if grads is not None else None
+
+    # inside
+
+    _drawing: Window[Any] | None = None  # the window of the open block
+    _drawn_before = 0  # batches its first part had drawn before a restart
+
+    def _bind(self, window: Window[Any]) -> None:
+        self._drawing = window
+        if self._ranks is not None:
+            window.look_ahead = self._ranks.is_sharded
+            window.listen(self._ranks.before_batch)
+
+    def _must_be_open(self, what: str) -> None:
+        if not self._guard.is_open:
+            raise StepError(
+                f"step.{what}() was called outside a block. Write:\n"
+                "    with step:\n        step.backward(loss)"
+            )
+
+    def _run_backward(
+        self, loss: torch.Tensor, weight: Weight, retain_graph: bool | None, create_graph: bool
+    ) -> None:
+        if weight.__class__ is not float and isinstance(self._ledger, HostLedger):
+            self._ledger = self._ledger.to_device(shared_device(weight, loss))
+        root = self._ledger.root(loss, weight)  # type: ignore[arg-type]
+        if self._scaler is not None:
+            loss = self._scaler.scale(loss)
+        if self._neighbours_as_of != ownership.changes():
+            self._neighbours = ownership.neighbours(self._guard, self._models)
+            self._neighbours_as_of = ownership.changes()
+        kept = [p.grad for p in self._neighbours] if self._neighbours else None
+        try:
+            if kept is not None:
+                for neighbour in self._neighbours:
+                    neighbour.grad = None
+            self._is_broken = True  # until the backward has come through
+            loss.backward(root, retain_graph, create_graph)
+            self._is_broken = False
+        except RuntimeError as error:
+            if self._ranks is not None:
+                raise_if_lost_rank(error)
+            raise
+        finally:
+            if kept is not None:
+                for neighbour, grad in zip(self._neighbours, kept, strict=True):
+                    neighbour.grad = grad
+        self._ledger.add(weight)  # type: ignore[arg-type]
+        if self._ranks is not None:
+            self._ranks.after_backward()
+
+    def _first_backward_done(self) -> None:
+        if self._ranks is not None and self._ranks.is_sharded and not self._ranks.is_synced:
+            return  # FSDP2 shows a gradient only once it is exchanged
+        if self._arena is not None:
+            is_filled = not self._arena.is_untouched()
+        else:
+            is_filled = self._canaries.has_gradient() or any(
+                parameter.grad is not None for parameter in self._parameters
+            )
+        if not is_filled:
+            raise StepError(
+                "After the backward none of this Step's parameters has a gradient: the loss "
+                "does not depend on them. Was the loss computed by another model, were the "
+                "parameters replaced after the optimizer was made, or are they all frozen?"
+            )
+        if not self._canaries.has_gradient():
+            self._canaries.choose(self._parameters)
+
+    def _finish(self) -> None:
+        """The update, at the end of a block that did not raise."""
+        if self._is_broken:
+            raise StepError(_BROKEN)
+        self._canaries.check()
+        if not self._count and self._ranks is None:
+            raise StepError(
+                "The block ended without step.backward(), so there is nothing to step with. "
+                "Call step.backward(loss) inside it, or step.drop() to leave this update out."
+            )
+        if self._closure_wanted:
+            self._updater.apply_closure(self._evaluate_window)
+            return
+        if self._ranks is not None:
+            self._ranks.finish()
+        factor = self._ledger.close(self._ranks)
+        self._updater.apply(self._parameters, factor, self._ledger.invalid)
+
+    @torch.enable_grad()
+    def _evaluate_window(self) -> torch.Tensor:
+        """The window's mean loss with its gradients in place, as a closure must give it."""
+        self._clear()
+        self._ledger.reset()
+        mean: Any = 0.0
+        last = len(self._evaluations) - 1
+        for index, (function, weight) in enumerate(self._evaluations):
+            if self._ranks is not None:
+                self._ranks.before_batch(index == last)
+            loss = evaluate(function)
+            if not loss.requires_grad or loss.numel() != 1:
+                refuse_loss(loss)
+            self._run_backward(loss, weight, None, False)
+            mean = mean + loss.detach() * weight
+        total, _ = self._ledger.state()
+        if self._ranks is not None:
+            mean = self._ranks.sum_on_device(mean.double())
+            total = self._ranks.sum_on_host(total)
+        factor = self._ledger.close(self._ranks)
+        self._updater.edit(self._parameters, factor)
+        return (mean / total).reshape(())  # type: ignore[no-any-return]
+
+    def _leave(self, is_done: bool) -> None:
+        self._clear()
+        self._guard.is_open = False
+        self._canaries.forget()
+        self._count = 0
+        if self._evaluations:
+            self._evaluations = []
+        if self._drawing is not None:
+            self._drawing.listen(None)
+            self._drawing, self._drawn_before = None, 0
+        if self._ranks is not None:
+            self._ranks.close()
+        if not is_done:
+            self._ledger.reset()
+            self._updater.give_up()
+        self._is_broken = self._is_dropped = False
+
+    def _clear(self) -> None:
+        if self._arena is not None:
+            self._arena.zero_()
+            return
+        for parameter in self._parameters:
+            parameter.grad = None
+
+    def _measure_groups(self) -> list[int]:
+        return [len(group["params"]) for each in self._optimizers for group in each.param_groups]
+
+    def _adopt_new_parameters(self) -> None:
+        """A group was added to an optimizer, as for layers that are unfrozen later."""
+        parameters = ownership.parameters_of(self._optimizers)
+        ownership.claim(self._guard, parameters)
+        if self._arena is not None:
+            self._arena.add(parameters)
+        self._parameters = parameters
+        self._canaries.choose(parameters)
+        self._group_sizes = self._measure_groups()
+
+    def _continue_window(self) -> None:
+        state, self._resumed = self._resumed, None
+        assert state is not None
+        for parameter, grad in zip(self._parameters, state["grads"], strict=True):
+            if grad is not None:
+                copied = grad.to(parameter.device, copy=True)
+                if self._arena is not None and parameter.grad is not None:
+                    parameter.grad.copy_(copied)
+                else:
+                    parameter.grad = copied
+        self._ledger.restore(float(state["total"]), float(state["scale"]))
+        self._count = int(state["count"])
+        self._drawn_before = int(state["drawn"])
+        if self._count:
+            self._canaries.choose(self._parameters)
+            self._canaries.record()
