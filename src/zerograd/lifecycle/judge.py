@@ -6,8 +6,9 @@ line is reached in many states, each under the conditions that led there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.findings import Finding, explain
@@ -15,7 +16,7 @@ from zerograd.lifecycle.machine import advance
 from zerograd.lifecycle.rule import Over, Rule, RuleKind, yields_to
 from zerograd.lifecycle.state import INITIAL, BucketState, Contribution, Phase
 from zerograd.lifecycle.summary import RunLog
-from zerograd.lifecycle.windows import WindowFault, WindowLog
+from zerograd.lifecycle.windows import Window, WindowFault, WindowLog
 
 Literal = tuple[str, bool]  # a condition's text, and the truth it was found to have
 Literals = frozenset[Literal]
@@ -58,7 +59,24 @@ class Judge:
 
     def feed(self, event: Event) -> list[Finding]:
         """Return the findings that `event` gives rise to, then move every bucket."""
-        event = self._complete(event)
+        event = self.complete(event)
+        findings, window = self.weigh(event)
+        return findings + self.count(event, window)
+
+    def complete(self, event: Event) -> Event:
+        """Fill in what the holdings tell: the buckets of the owner, the owners of the buckets."""
+        if not event.buckets and event.owner in self._holdings:
+            event = replace(event, buckets=self._holdings[event.owner])
+        if event.kind in (EventKind.BACKWARD, EventKind.ASSIGN) and not event.fills:
+            event = replace(event, fills=frozenset(self._owners_of(event.reach)))
+        return event
+
+    def weigh(self, event: Event) -> tuple[list[Finding], Window | None]:
+        """Do the part of `feed` that follows from the snapshot alone, for a complete event.
+
+        So a witness that sees the same few events a million times need weigh each
+        of them only once in each snapshot.
+        """
         for bucket in event.reach:
             self._states.setdefault(bucket, INITIAL)
         broken = [rule for rule in self._judged_at[event.kind] if self._breaks(rule, event)]
@@ -67,11 +85,42 @@ class Judge:
             for rule in broken
             if not rule.windowed and not any(yields_to(rule.code, other.code) for other in broken)
         ]
-        findings += self._judge_windows(event)
+        window, faults = self._judge_windows(event)
+        findings += [self._of_window(fault, event) for fault in faults if fault.code in self._rules]
         for bucket, state in self._states.items():
             self._states[bucket] = advance(state, event, bucket)
+        return findings, window
+
+    def count(self, event: Event, window: Window | None) -> list[Finding]:
+        """Do the rest of `feed`: what is counted over epochs and over the whole run."""
         self._run.feed(event)
-        return findings
+        tail = window is not None and self._windows.has_tail(event.owner, window)
+        if not tail or "ZG502" not in self._rules:
+            return []
+        return [explain(self._rules["ZG502"], event, INITIAL)]
+
+    def snapshot(self) -> Hashable:
+        """Return all that `weigh` depends on, the holdings apart."""
+        return tuple(self._states.items()), self._windows.snapshot()
+
+    def restore(self, snapshot: Any) -> None:
+        """Go back to what `snapshot` returned."""
+        states, windows = snapshot
+        self._states = dict(states)
+        self._windows.restore(windows)
+
+    def split(self, bucket: str, part: str) -> None:
+        """Give `part`, until now within `bucket`, a history of its own from here on."""
+        if bucket in self._states:
+            self._states[part] = self._states[bucket]
+        self._run.split(bucket, part)
+
+    def forget(self, owner: str, buckets: Sequence[str]) -> None:
+        """Drop an owner that is gone, and the buckets that nobody else holds."""
+        self._holdings.pop(owner, None)
+        self._windows.forget(owner)
+        for bucket in buckets:
+            self._states.pop(bucket, None)
 
     def finish(self) -> list[Finding]:
         """Return the findings that are known only when the run has ended."""
@@ -83,13 +132,6 @@ class Judge:
                 severity = fault.severity or rule.severity
                 findings.append(explain(replace(rule, severity=severity), fault.event, fault.state))
         return findings
-
-    def _complete(self, event: Event) -> Event:
-        if not event.buckets and event.owner in self._holdings:
-            event = replace(event, buckets=self._holdings[event.owner])
-        if event.kind in (EventKind.BACKWARD, EventKind.ASSIGN) and not event.fills:
-            event = replace(event, fills=frozenset(self._owners_of(event.reach)))
-        return event
 
     def _owners_of(self, buckets: Iterable[str]) -> tuple[str, ...]:
         reached = dict.fromkeys(buckets)
@@ -113,18 +155,17 @@ class Judge:
         states = [self.state(bucket) for bucket in self._judged(event)]
         return next(state for state in states if rule.broken_by(state, event))
 
-    def _judge_windows(self, event: Event) -> list[Finding]:
+    def _judge_windows(self, event: Event) -> tuple[Window | None, list[WindowFault]]:
         if event.leaf:
-            return []
+            return None, []
         if event.kind not in _STEPS:
             self._windows.feed(event, self._owners_of(event.reach))
-            return []
+            return None, []
         states = [self.state(bucket) for bucket in event.reach]
         bare = any(state.seen for state in states) and all(
             state.phase(event.owner) is Phase.EMPTY and not state.unknown for state in states
         )
-        faults = self._windows.step(event, bare)
-        return [self._of_window(fault, event) for fault in faults if fault.code in self._rules]
+        return self._windows.step(event, bare)
 
     def _of_window(self, fault: WindowFault, event: Event) -> Finding:
         if fault.spot != event.spot:

@@ -49,6 +49,14 @@ class RunLog:
         elif event.kind in (EventKind.STEP, EventKind.STEP_SKIPPED):
             self.last_step[event.owner] = event
 
+    def split(self, bucket: str, part: str) -> None:
+        """Let `part` share what has been counted for `bucket` so far."""
+        self.filled[part] = self.filled[bucket]
+        if bucket in self.last_fill:
+            self.last_fill[part] = self.last_fill[bucket]
+        self.cleared |= {part} if bucket in self.cleared else set()
+        self.clipped |= {part} if bucket in self.clipped else set()
+
     def faults(
         self, states: Mapping[str, BucketState], holders: Mapping[str, tuple[str, ...]]
     ) -> Iterator[RunFault]:

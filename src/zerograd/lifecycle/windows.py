@@ -8,13 +8,15 @@ purpose. So every rule here waits until windows agree with each other.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from zerograd.lifecycle.events import Event, EventKind, Spot
 from zerograd.lifecycle.state import Drop
 
 REMEMBERED = 16  # windows kept per owner
+MOST_COUNTED = 256  # micro-batches of one window that are counted one by one
 
 Counts = tuple[tuple[Spot, int], ...]
 
@@ -143,12 +145,12 @@ class _Open:
     synchronised: Counter[Spot] = field(default_factory=Counter)
 
     def fill(self, event: Event) -> None:
-        self.waiting[event.spot] += 1
+        _count(self.waiting, event.spot)
         self.filled.update(event.reach)
         self.fills[event.spot] = event.fills
         self.shared.discard(event.spot)
         if event.synchronised:
-            self.synchronised[event.spot] += 1
+            _count(self.synchronised, event.spot)
         if event.averaged is not None:
             self.averaged = bool(self.averaged) or event.averaged
 
@@ -175,6 +177,32 @@ class _Open:
     def share(self, owner: str) -> None:
         self.shared.update(spot for spot in self.waiting if owner in self.fills[spot])
 
+    def frozen(self) -> Hashable:
+        return (
+            tuple(self.waiting.items()),
+            frozenset(self.filled),
+            tuple(self.fills.items()),
+            frozenset(self.shared),
+            tuple(self.lost.items()),
+            self.drop,
+            self.averaged,
+            tuple(self.synchronised.items()),
+        )
+
+    @classmethod
+    def thawed(cls, frozen: Any) -> _Open:
+        waiting, filled, fills, shared, lost, drop, averaged, synchronised = frozen
+        return cls(
+            Counter(dict(waiting)),
+            set(filled),
+            dict(fills),
+            set(shared),
+            Counter(dict(lost)),
+            drop,
+            averaged,
+            Counter(dict(synchronised)),
+        )
+
     def close(self, step: Spot, bare: bool) -> Window:
         return Window(
             step=step,
@@ -185,6 +213,10 @@ class _Open:
             averaged=self.averaged,
             synchronised=tuple(self.synchronised.items()),
         )
+
+
+def _count(counts: Counter[Spot], spot: Spot) -> None:
+    counts[spot] = min(counts[spot] + 1, MOST_COUNTED)
 
 
 class WindowLog:
@@ -205,8 +237,8 @@ class WindowLog:
             elif event.kind is EventKind.CLEAR and owner in self._open:
                 self._open[owner].clear(event)
 
-    def step(self, event: Event, bare: bool) -> list[WindowFault]:
-        """Close the window of the owner that steps, and return what its windows now break."""
+    def step(self, event: Event, bare: bool) -> tuple[Window, list[WindowFault]]:
+        """Close the window of the owner that steps; return it, and what the last ones break."""
         owner = event.owner
         window = self._open.pop(owner, _Open()).close(event.spot, bare)
         for other in self._open.values():
@@ -214,6 +246,39 @@ class WindowLog:
         closed = self._closed.setdefault(owner, deque(maxlen=REMEMBERED))
         closed.append(window)
         faults = window_faults(closed)
-        if self._tails.setdefault(owner, Tails()).feed(window):
-            faults.append(WindowFault("ZG502", event.spot))
-        return faults
+        _forget(closed)
+        return window, faults
+
+    def has_tail(self, owner: str, window: Window) -> bool:
+        """Take `window` into the count of whole epochs; does it show a tail that was lost?"""
+        return self._tails.setdefault(owner, Tails()).feed(window)
+
+    def forget(self, owner: str) -> None:
+        """Drop an owner that is gone."""
+        self._open.pop(owner, None)
+        self._closed.pop(owner, None)
+        self._tails.pop(owner, None)
+
+    def snapshot(self) -> Hashable:
+        """Return all that `feed` and `step` depend on; the count of epochs is not in it."""
+        return (
+            tuple((owner, window.frozen()) for owner, window in sorted(self._open.items())),
+            tuple((owner, tuple(closed)) for owner, closed in sorted(self._closed.items())),
+        )
+
+    def restore(self, snapshot: Any) -> None:
+        """Go back to what `snapshot` returned."""
+        opened, closed = snapshot
+        self._open = {owner: _Open.thawed(window) for owner, window in opened}
+        self._closed = {owner: deque(windows, REMEMBERED) for owner, windows in closed}
+
+
+def _forget(closed: deque[Window]) -> None:
+    """Drop the windows that no rule can look at any more, so that equal loops look equal.
+
+    Of those before the last two only the latest whole one matters, until it is too old.
+    """
+    whole = [n for n, window in enumerate(closed) if window.used and not window.wasted]
+    keep = min(whole[-1] if whole else len(closed), len(closed) - 2)
+    for _ in range(max(keep, 0)):
+        closed.popleft()
