@@ -10,12 +10,33 @@ from textwrap import dedent
 import pytest
 
 GOLDEN = Path(__file__).parent / "golden"
+SOURCE = Path(__file__).parents[1] / "src" / "zerograd"
+LONG = 400
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rewrite-golden", action="store_true", help="write tests/golden from what the code says"
     )
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say what depends on the machine: other Pythons found, and modules that have grown long."""
+    if hasattr(config, "workerinput"):
+        return []
+    from tests.architecture.pythons import OTHERS
+
+    others = ", ".join(other.version for other in OTHERS) or "none"
+    lines = [f"other Pythons found: {others}"]
+    long = [f"{path.relative_to(SOURCE)} ({count})" for path, count in long_modules()]
+    if long:
+        lines.append(f"modules past {LONG} lines, look for a second noun: {', '.join(long)}")
+    return lines
+
+
+def long_modules() -> list[tuple[Path, int]]:
+    counts = [(path, path.read_bytes().count(b"\n")) for path in sorted(SOURCE.rglob("*.py"))]
+    return [(path, count) for path, count in counts if count > LONG]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

