@@ -40,6 +40,8 @@ def read_event(text: str, line: int, holdings: dict[str, list[str]]) -> Event:
         if "=" in word:
             key, value = word.split("=")
             options[key] = {"yes": True, "no": False}.get(value, value)
+            if key == "fills":
+                options[key] = frozenset(value.split(","))
     spot = Spot("train.py", line)
     if kind is EventKind.SCALER_UPDATE:
         return Event(kind, "", spot, scaler=names[0])

@@ -242,7 +242,7 @@ def judge_set(buckets: Mapping[str, States], event: Event, rules: Iterable[Rule]
 def _judge_bucket(states: States, event: Event, rule: Rule) -> Verdict | None:
     judged: list[tuple[Literals, bool, BucketState]] = []
     for state, reached_under in states.items():
-        if rule.after_step and event.owner not in state.stepped:
+        if rule.after_step and not _has_stepped(state, event):
             continue
         if rule.once_seen and not state.seen:
             continue
@@ -261,6 +261,11 @@ def _judge_bucket(states: States, event: Event, rule: Rule) -> Verdict | None:
         if all(broken for broken, _ in side):
             return Verdict(rule, literal, True, side[0][1])
     return Verdict(rule, None, False, example)
+
+
+def _has_stepped(state: BucketState, event: Event) -> bool:
+    """Is this no first iteration, for the owner that steps or, at other events, for anyone?"""
+    return event.owner in state.stepped if event.kind in _STEPS else bool(state.stepped)
 
 
 def _combine(single: list[Verdict | None], rule: Rule) -> Verdict | None:

@@ -39,4 +39,5 @@ RULE = Rule(
     on=frozenset({EventKind.BACKWARD}),
     breaks=_breaks,
     tells=_tells,
+    after_step=True,
 )
