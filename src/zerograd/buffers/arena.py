@@ -183,12 +183,11 @@ class GradArena:
                 strays = block.off(range(len(block.parameters)))
                 if any(block.parameters[index].grad is not None for index in strays):
                     return False
-            versions = [block.flat._version == block.clean_version for block in self._blocks]
-            self._repair()
-            for block, was_clean in zip(self._blocks, versions, strict=False):
-                if was_clean:
+            was_clean = [block.flat._version == block.clean_version for block in self._blocks]
+            self._repair()  # what is missing is zero, so a clean buffer stays one
+            if all(was_clean):
+                for block in self._blocks:
                     block.clean_version = block.flat._version
-            return all(versions)
         return all(block.flat._version == block.clean_version for block in self._blocks)
 
     def release(self) -> None:
@@ -241,8 +240,10 @@ class GradArena:
         self._blocks = [_Block(group) for group in groups.values()]
         self._flag = _Flag()  # the old views go now, and that is no news
         for block in self._blocks:
+            was_clean = all(parameter.grad is None for parameter in block.parameters)
             for index in range(len(block.parameters)):
                 self._attach(block, index)
+            block.clean_version = block.flat._version if was_clean else -1
 
     def _attach(self, block: _Block, index: int) -> None:
         parameter = block.parameters[index]
