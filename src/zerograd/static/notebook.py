@@ -18,10 +18,10 @@ class Notebook:
     `sources` holds each cell as the user wrote it, magics included.
     """
 
-    __slots__ = ("_data", "_starts", "sources")
+    __slots__ = ("_starts", "data", "sources")
 
     def __init__(self, data: bytes, sources: list[str]) -> None:
-        self._data = data
+        self.data = data
         self.sources = sources
         self._starts: list[int] = []  # the row of each cell's first line in the joined program
 
@@ -56,6 +56,10 @@ class Notebook:
         """Return the row in the joined program of a line of a cell."""
         return self._starts[cell - 1] + line - 1
 
+    def lines(self, cell: int) -> list[str]:
+        """Return the lines of a cell as the user wrote them."""
+        return split_lines(self.sources[cell - 1])
+
     def rewritten(self, sources: list[str]) -> bytes:
         """Return the notebook with the code cells' text replaced, its formatting kept."""
         from zerograd.static.notebook_text import put_back
@@ -63,7 +67,7 @@ class Notebook:
         changed = {
             number: text for number, text in enumerate(sources) if text != self.sources[number]
         }
-        return put_back(self._data, changed)
+        return put_back(self.data, changed)
 
     def _joined(
         self, bodies: list[list[str]], path: str

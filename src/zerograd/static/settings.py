@@ -158,7 +158,7 @@ def _check_rules(words: tuple[str, ...], path: str, key: str) -> None:
         try:
             matching(word)
         except UnknownRuleError as error:
-            raise ConfigError(f"{path}: {key}: {error}") from None
+            raise ConfigError(f"{path}: {key}: {str(error).splitlines()[0]}") from None
 
 
 def _nearest(word: str, known: tuple[str, ...]) -> str:

@@ -96,12 +96,18 @@ class Source:
         """Return where `node` stands, as editors count: lines and columns from 1."""
         row: int = node.lineno  # type: ignore[attr-defined]
         end_row: int = node.end_lineno  # type: ignore[attr-defined]
-        column = self._column(row, node.col_offset)  # type: ignore[attr-defined]
-        end_column = self._column(end_row, node.end_col_offset)  # type: ignore[attr-defined]
+        column = self.column(row, node.col_offset)  # type: ignore[attr-defined]
+        end_column = self.column(end_row, node.end_col_offset)  # type: ignore[attr-defined]
         if self.notebook is None:
             return Spot(self.path, row, column, end_row, end_column)
         cell, line = self.notebook.place(row)
         return Spot(self.path, line, column, line + end_row - row, end_column, cell)
+
+    def data(self) -> bytes:
+        """Return the file's bytes."""
+        if self.notebook is not None:
+            return self.notebook.data
+        return self.text.encode(self.encoding)
 
     def row(self, spot: Spot) -> int:
         """Return the line of `spot` in `text`, which for a notebook is the joined program."""
@@ -126,7 +132,7 @@ class Source:
             return line[start:end]
         return line.encode()[start:end].decode()
 
-    def _column(self, row: int, offset: int) -> int:
+    def column(self, row: int, offset: int) -> int:
         """Return the 1-based column in characters for the tree's offset in UTF-8 bytes."""
         line = self.lines[row - 1]
         if line.isascii():

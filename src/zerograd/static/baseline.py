@@ -1,0 +1,70 @@
+"""A baseline: the findings a project lives with for now, so that only new ones show.
+
+A finding is known again by its rule, its file and the text of its line, so that
+code may move up and down. If the same line occurs twice, two entries are kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from zerograd.errors import ConfigError
+from zerograd.lifecycle.findings import Finding
+
+VERSION = 1
+
+Key = tuple[str, str, str]  # code, path from the baseline's folder, text of the line
+LineAt = Callable[[Finding], str]
+
+
+def write_baseline(path: str, findings: Sequence[Finding], line_at: LineAt) -> None:
+    """Write the findings to `path`, in an order that diffs well."""
+    from zerograd.static.writing import write_whole
+
+    counts = Counter(_key(finding, path, line_at) for finding in findings)
+    entries = [
+        {"code": code, "filename": filename, "line": line, "count": count}
+        for (code, filename, line), count in sorted(counts.items(), key=lambda each: each[0][1:])
+    ]
+    shape = {"version": VERSION, "findings": entries}
+    write_whole(path, (json.dumps(shape, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def new_since(path: str, findings: Sequence[Finding], line_at: LineAt) -> tuple[list[Finding], int]:
+    """Return the findings that the baseline does not hold, and how many of its own are gone."""
+    left = _read(path)
+    fresh = []
+    for finding in findings:
+        key = _key(finding, path, line_at)
+        if left[key] > 0:
+            left[key] -= 1
+        else:
+            fresh.append(finding)
+    return fresh, sum(left.values())
+
+
+def _key(finding: Finding, path: str, line_at: LineAt) -> Key:
+    folder = os.path.dirname(os.path.abspath(path))
+    where = os.path.relpath(finding.spot.path, folder).replace(os.sep, "/")
+    return finding.rule.code, where, line_at(finding).strip()
+
+
+def _read(path: str) -> Counter[Key]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            shape = json.load(file)
+        if shape["version"] != VERSION:
+            raise ConfigError(f"{path}: the baseline is of version {shape['version']}, not 1")
+        counts: Counter[Key] = Counter()
+        for entry in shape["findings"]:
+            counts[entry["code"], entry["filename"], entry["line"]] += int(entry["count"])
+        return counts
+    except OSError as cause:
+        raise ConfigError(f"{path}: the baseline cannot be read ({cause.strerror})") from None
+    except (ValueError, KeyError, TypeError):
+        raise ConfigError(
+            f"{path}: is no baseline of zerograd; delete it and run again to write one"
+        ) from None

@@ -1,0 +1,298 @@
+"""check_source() and check_paths(): text or files in, findings out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from zerograd.errors import UnreadableSourceError
+from zerograd.lifecycle.findings import Finding, in_order
+from zerograd.lifecycle.rule import Rule
+from zerograd.static.allow import apply_allowances
+from zerograd.static.depth import with_room
+from zerograd.static.files import Found, find_files, may_train, read_bytes
+from zerograd.static.project import Project
+from zerograd.static.settings import DEFAULTS, Settings, SettingsFinder
+from zerograd.static.source import Source, shown_path
+
+Progress = Callable[[int], None]  # hears how many files have been looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the caller wants to know, whatever the files are."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    notes: bool = False  # show notes too
+    may: bool = False  # show what holds on some paths only
+    offer: bool = True  # work out the fix of each finding
+    fix: bool = False  # apply them
+
+
+@dataclass(slots=True)
+class Checked:
+    """What came of one file, or of many: iterate over it for the findings."""
+
+    findings: list[Finding] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)  # what could not be checked, a line each
+    crashes: list[str] = field(default_factory=list)  # our own faults, with their tracebacks
+    files: int = 0  # read
+    analysed: int = 0  # of these, with training code
+    unresolved: int = 0  # calls that could not be told
+    fixed: dict[str, bytes] = field(default_factory=dict)  # path -> new content
+    fixes: int = 0  # applied in them
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def add(self, other: Checked) -> None:
+        self.findings += other.findings
+        self.problems += other.problems
+        self.crashes += other.crashes
+        self.files += other.files
+        self.analysed += other.analysed
+        self.unresolved += other.unresolved
+        self.fixed |= other.fixed
+        self.fixes += other.fixes
+
+
+class Checker:
+    """Checks one file after another, with what is shared between them."""
+
+    def __init__(self, asked: Asked, roots: Sequence[str] = ()) -> None:
+        self.asked = asked
+        self.settings = SettingsFinder()
+        self._project = Project(roots)
+        self._shown: dict[Settings, frozenset[str]] = {}
+        self._silenced: dict[Settings, list[tuple[object, frozenset[str]]]] = {}
+
+    def words(self, folder: str) -> tuple[bytes, ...]:
+        """Return the project's own names, by which a file may train without torch's words."""
+        wrappers = self.settings.of(folder).wrappers
+        names = (*wrappers.backward, *wrappers.step, *wrappers.clear)
+        return tuple(name.rsplit(".", 1)[-1].encode() for name in names)
+
+    def check(self, data: bytes, path: str) -> Checked:
+        """Return what came of one file; faults of the file and of ours are part of that."""
+        settings = self.settings.of(os.path.dirname(path))
+        result = Checked(files=1, analysed=1)
+        try:
+            source = Source.read(data, shown_path(path))
+            result.problems += source.problems
+            self._project.keep(source)
+            self._judge(source, settings, result)
+        except UnreadableSourceError as problem:
+            result.problems.append(str(problem))
+        except RecursionError:
+            result.problems.append(f"{path}: not checked, it is nested too deeply")
+        except Exception:
+            import traceback
+
+            result.crashes.append(f"{path}: zerograd failed here\n{traceback.format_exc()}")
+        return result
+
+    def check_text(self, text: str, path: str, settings: Settings = DEFAULTS) -> Checked:
+        """Return what came of a text; unlike a file's, its faults are raised."""
+        result = Checked(files=1, analysed=1)
+        self._judge(Source.parse(text, path), settings, result)
+        return result
+
+    def _judge(self, source: Source, settings: Settings, result: Checked) -> None:
+        all_found, result.unresolved = self.everything(source, settings)
+        found = self.to_show(all_found, source, settings)
+        if found and (self.asked.offer or self.asked.fix):
+            from zerograd.static.fix import Fixer
+
+            fixer = Fixer(
+                lambda each: self.everything(each, settings)[0],
+                lambda findings, each: self.to_show(findings, each, settings),
+            )
+            if self.asked.fix:
+                source, all_found, result.fixes = fixer.fix_all(source, all_found)
+                found = self.to_show(all_found, source, settings)
+                if result.fixes:
+                    result.fixed[source.path] = source.data()
+            found = fixer.offer(source, all_found, found)
+        result.findings = in_order(found)
+
+    def everything(self, source: Source, settings: Settings) -> tuple[list[Finding], int]:
+        """Return all that is found and not allowed, shown or not, and what was unresolved."""
+        from zerograd.static.engine import analyze
+
+        self._project.start(source)
+        outcome = with_room(lambda: analyze(source, self._project, settings.wrappers))
+        return apply_allowances(outcome.findings, source), outcome.unresolved
+
+    def to_show(
+        self, findings: Sequence[Finding], source: Source, settings: Settings
+    ) -> list[Finding]:
+        """Return those of the findings that were asked for."""
+        codes = self._codes(settings)
+        if settings.per_file_ignores:
+            codes = codes - self._ignored_in(source.path, settings)
+        return [
+            finding
+            for finding in findings
+            if finding.rule.code in codes and (finding.certain or self.asked.may)
+        ]
+
+    def _codes(self, settings: Settings) -> frozenset[str]:
+        codes = self._shown.get(settings)
+        if codes is None:
+            asked = self.asked
+            # What is selected on the command line is wanted, whatever the project has settled.
+            ignore = asked.ignore if asked.select else (*settings.ignore, *asked.ignore)
+            rules = _rules(asked.select or settings.select, ignore, asked.notes)
+            codes = self._shown[settings] = frozenset(rule.code for rule in rules)
+        return codes
+
+    def _ignored_in(self, path: str, settings: Settings) -> frozenset[str]:
+        from zerograd.rules.selection import matching
+        from zerograd.static.ignored import Patterns
+
+        return frozenset(
+            rule.code
+            for glob, words in settings.per_file_ignores
+            if Patterns([glob], settings.root).match(path)
+            for word in words
+            for rule in matching(word)
+        )
+
+
+def _rules(select: Sequence[str], ignore: Sequence[str], notes: bool) -> tuple[Rule, ...]:
+    from zerograd.rules.selection import select_rules
+
+    def plain(words: Sequence[str]) -> list[str]:
+        return ["ZG" if word.upper() == "ALL" else word for word in words]
+
+    return select_rules(plain(select), plain(ignore), notes=notes)
+
+
+def check_source(
+    text: str,
+    *,
+    filename: str = "<string>",
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    notes: bool = False,
+    may: bool = False,
+) -> list[Finding]:
+    """Return the findings in a Python source, in order.
+
+    A text that Python cannot parse raises UnreadableSourceError. Nothing on disk
+    is read, not even other modules or settings.
+
+    >>> loop = '''
+    ... for x, y in loader:
+    ...     loss_fn(model(x), y).backward()
+    ...     optimizer.step()
+    ... '''
+    >>> [(finding.rule.code, finding.spot.line) for finding in check_source(loop)]
+    [('ZG101', 4)]
+    """
+    asked = Asked(tuple(select), tuple(ignore), notes=notes, may=may)
+    return Checker(asked).check_text(text, filename).findings
+
+
+def check_paths(
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    notes: bool = False,
+    may: bool = False,
+    exclude: Sequence[str] = (),
+    jobs: int = 1,
+) -> Checked:
+    """Check files and folders; what could not be read is in `problems`, never raised.
+
+    Args:
+        notes: also report notes, such as windows that are not averaged.
+        may: also report what goes wrong on some paths only.
+        jobs: processes to use. With more than one, the calling script needs the
+            usual `if __name__ == "__main__":`.
+    """
+    asked = Asked(tuple(select), tuple(ignore), notes=notes, may=may)
+    return check_all([os.fspath(path) for path in paths], asked, exclude=exclude, jobs=jobs)
+
+
+def check_all(
+    paths: Sequence[str],
+    asked: Asked,
+    *,
+    exclude: Sequence[str] = (),
+    force_exclude: bool = False,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Checked:
+    """Check everything below `paths`, with several processes where there is enough to do."""
+    from zerograd.static.jobs import check_in_processes, is_enough
+
+    roots = [path for path in paths if os.path.isdir(path)]
+    checker = Checker(asked, roots)
+    checker._codes(DEFAULTS)  # a rule that does not exist is told before anything is read
+    result = Checked()
+
+    def candidates() -> Iterator[tuple[str, bytes]]:
+        """Yield the files with training code, counting the others as they go by."""
+        listing = find_files(
+            paths,
+            settings=checker.settings,
+            exclude=exclude,
+            force_exclude=force_exclude,
+            tell=result.problems.append,
+        )
+        for found in listing:
+            data = read_bytes(found.path, result.problems.append)
+            if progress is not None:
+                progress(1)
+            if data is None:
+                continue
+            if _worth_parsing(found, data, checker):
+                yield found.path, data
+            else:
+                result.files += 1
+
+    waiting: list[tuple[str, bytes]] = []
+    size = 0
+    stream = candidates()
+    for path, data in stream:
+        waiting.append((path, data))
+        size += len(data)
+        if is_enough(size, jobs):
+            rest = _paths(waiting, stream)
+            for each in check_in_processes(rest, asked, roots, jobs):
+                result.add(each)
+            waiting = []
+    for path, data in waiting:
+        result.add(checker.check(data, path))
+    return _in_order(result)
+
+
+def _worth_parsing(found: Found, data: bytes, checker: Checker) -> bool:
+    words = checker.words(os.path.dirname(found.path))
+    return may_train(data, words) and not found.is_ignored()
+
+
+def _paths(waiting: list[tuple[str, bytes]], stream: Iterator[tuple[str, bytes]]) -> Iterator[str]:
+    for path, _ in waiting:
+        yield path
+    for path, _ in stream:
+        yield path
+
+
+def _in_order(result: Checked) -> Checked:
+    result.findings = in_order(result.findings)
+    result.problems = sorted(dict.fromkeys(result.problems))
+    return result
+
+
+def with_rules_of_ours(result: Checked, rules: dict[str, Rule]) -> Checked:
+    """Return a result that came from another process with this process's rules in it."""
+    result.findings = [replace(each, rule=rules[each.rule.code]) for each in result.findings]
+    return result

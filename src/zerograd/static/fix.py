@@ -1,0 +1,105 @@
+"""Fixes, offered only when proved: the result parses, the finding is gone, none is new."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from zerograd.errors import UnreadableSourceError
+from zerograd.lifecycle.findings import Edit, Finding, Fix
+from zerograd.static.edits import CannotEdit, apply_edits, in_cells
+from zerograd.static.remedies import Remedy, remedies
+from zerograd.static.source import Source
+
+MOST_TRIED = 6  # remedies a finding
+MOST_OFFERED = 50  # findings of one file that are looked at: each costs a check of the file
+MOST_ROUNDS = 200  # fixes applied to one file
+
+Judge = Callable[[Source], list[Finding]]  # all findings, shown or not
+Shown = Callable[[Sequence[Finding], Source], list[Finding]]
+
+
+class Fixer:
+    """Tries remedies on a source and keeps those that the checker itself agrees with."""
+
+    def __init__(self, judge: Judge, shown: Shown) -> None:
+        self._judge = judge
+        self._shown = shown
+
+    def offer(
+        self, source: Source, everything: Sequence[Finding], found: Sequence[Finding]
+    ) -> list[Finding]:
+        """Return the findings in `found`, those that can be fixed with their fix."""
+        offered = []
+        for number, finding in enumerate(found):
+            proved = self._prove(source, everything, finding) if number < MOST_OFFERED else None
+            if proved is not None:
+                remedy = proved[0]
+                edits = _edits_shown(source, remedy.edits)
+                finding = replace(finding, fix=Fix(remedy.message, edits))
+            offered.append(finding)
+        return offered
+
+    def fix_all(
+        self, source: Source, everything: list[Finding]
+    ) -> tuple[Source, list[Finding], int]:
+        """Return the source with all that can be fixed, its findings, and the fixes made.
+
+        One fix at a time: the next one is judged on what the last one left. Each
+        makes the findings fewer, so this ends.
+        """
+        count = 0
+        while count < MOST_ROUNDS:
+            for finding in self._shown(everything, source):
+                proved = self._prove(source, everything, finding)
+                if proved is not None:
+                    _, source, everything = proved
+                    count += 1
+                    break
+            else:
+                break
+        return source, everything, count
+
+    def _prove(
+        self, source: Source, everything: Sequence[Finding], finding: Finding
+    ) -> tuple[Remedy, Source, list[Finding]] | None:
+        """Return the first remedy that cures `finding`, and what the source is like then."""
+        if not finding.certain or finding.spot.path != source.path:
+            return None
+        before = _counted(everything, source)
+        for number, remedy in enumerate(remedies(source, finding)):
+            if number == MOST_TRIED:
+                return None
+            try:
+                if source.notebook is not None and len(in_cells(source, remedy.edits)) != 1:
+                    continue
+                changed = apply_edits(source, remedy.edits)
+            except (CannotEdit, UnreadableSourceError, UnicodeEncodeError):
+                continue
+            left = self._judge(changed)
+            after = _counted(left, changed)
+            key = _key(finding, source)
+            if after[key] < before[key] and not after - before:
+                return remedy, changed, left
+        return None
+
+
+def _counted(findings: Sequence[Finding], source: Source) -> Counter[tuple[str, str, str]]:
+    return Counter(_key(finding, source) for finding in findings)
+
+
+def _key(finding: Finding, source: Source) -> tuple[str, str, str]:
+    """Return what a finding is known by before and after an edit, which moves lines."""
+    line = ""
+    if finding.spot.path == source.path:
+        row = source.row(finding.spot)
+        line = source.lines[row - 1].strip() if row <= len(source.lines) else ""
+    return finding.rule.code, finding.owner, line
+
+
+def _edits_shown(source: Source, edits: Sequence[Edit]) -> tuple[Edit, ...]:
+    """Return the edits as findings carry them: a notebook's by the rows of the cell."""
+    if source.notebook is not None:
+        edits = next(iter(in_cells(source, edits).values()))
+    return tuple(sorted(edits, key=lambda edit: (edit.row, edit.column)))

@@ -1,0 +1,98 @@
+"""Several processes, where a tree holds enough training code to pay for them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from zerograd.errors import ZerogradError
+from zerograd.static.files import read_bytes
+
+if TYPE_CHECKING:
+    from multiprocessing.context import BaseContext
+
+    from zerograd.static.check import Asked, Checked, Checker
+
+ENOUGH = 1_500_000  # bytes of training code; below that, starting processes takes longer
+CHUNK = 8  # files handed over at a time: neighbours share the modules they import
+
+_checker: Checker | None = None  # of this worker process
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def is_enough(size: int, jobs: int | None) -> bool:
+    """Is there enough to do for more than one process?"""
+    if jobs is None:
+        return size >= ENOUGH and processors() > 1
+    return jobs > 1 and size > 0
+
+
+def check_in_processes(
+    paths: Iterator[str], asked: Asked, roots: Sequence[str], jobs: int | None
+) -> Iterator[Checked]:
+    """Yield what came of the files, in chunks, while the caller's iterator finds more."""
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    from zerograd.rules import BY_CODE
+    from zerograd.static.check import with_rules_of_ours
+
+    number = jobs or min(processors(), 16)
+    try:
+        with ProcessPoolExecutor(
+            number, mp_context=_context(), initializer=_start, initargs=(asked, tuple(roots))
+        ) as pool:
+            for result in pool.map(_check, _chunks(paths)):
+                yield with_rules_of_ours(result, BY_CODE)
+    except BrokenProcessPool:
+        raise ZerogradError(
+            "a worker process was killed, so not all files were checked.\n"
+            "  If memory is short, use --jobs 1."
+        ) from None
+
+
+def _context() -> BaseContext:
+    """Return how to start processes: by fork where nothing else runs here that it could break."""
+    import multiprocessing
+    import threading
+
+    alone = threading.active_count() == 1 and "torch" not in sys.modules
+    return multiprocessing.get_context("fork" if sys.platform == "linux" and alone else "spawn")
+
+
+def _chunks(paths: Iterator[str]) -> Iterator[tuple[str, ...]]:
+    chunk: list[str] = []
+    for path in paths:
+        chunk.append(path)
+        if len(chunk) == CHUNK:
+            yield tuple(chunk)
+            chunk = []
+    if chunk:
+        yield tuple(chunk)
+
+
+def _start(asked: Asked, roots: tuple[str, ...]) -> None:
+    global _checker
+    from zerograd.static.check import Checker
+
+    _checker = Checker(asked, roots)
+
+
+def _check(paths: tuple[str, ...]) -> Checked:
+    from zerograd.static.check import Checked
+
+    assert _checker is not None
+    result = Checked()
+    for path in paths:
+        data = read_bytes(path, result.problems.append)
+        if data is not None:
+            result.add(_checker.check(data, path))
+    return result

@@ -1,0 +1,117 @@
+"""A finding in its source: the statements its trail passes, and what stands around them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from zerograd.lifecycle.events import Spot
+from zerograd.lifecycle.findings import Finding
+from zerograd.static.edits import Layout
+from zerograd.static.source import Source
+
+
+class Scene:
+    """A finding in its source, with the statements that its trail passes."""
+
+    def __init__(self, source: Source, finding: Finding) -> None:
+        self.source = source
+        self.finding = finding
+        self.layout = Layout(source)
+        self.here = self._statement(finding.spot)
+        self.trail = [
+            statement
+            for station in finding.trail
+            if station.spot.path == source.path
+            and (statement := self._statement(station.spot)) is not None
+        ]
+
+    @property
+    def owner(self) -> str:
+        return self.finding.owner
+
+    def _statement(self, spot: Spot) -> ast.stmt | None:
+        if spot.path != self.source.path:
+            return None
+        return self.layout.at(self.source.row(spot), spot.column)
+
+    def line(self, statement: ast.stmt) -> int:
+        row = statement.lineno
+        return row if self.source.notebook is None else self.source.notebook.place(row)[1]
+
+    def function(self, statement: ast.stmt) -> ast.AST:
+        """Return the function around a statement, or the module."""
+        at: ast.AST = statement
+        while isinstance(at, ast.stmt):
+            at = self.layout.parent(at)
+            if isinstance(at, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                break
+        return at
+
+    def calls(self, node: ast.AST, method: str) -> Iterator[ast.Call]:
+        """Yield the calls of a method anywhere below `node`."""
+        for inner in ast.walk(node):
+            if (
+                isinstance(inner, ast.Call)
+                and isinstance(inner.func, ast.Attribute)
+                and inner.func.attr == method
+            ):
+                yield inner
+
+    def has_call(self, node: ast.AST, method: str) -> bool:
+        return next(self.calls(node, method), None) is not None
+
+    def clear_text(self) -> str:
+        """Return the clear of the owner, spelled as it is elsewhere in this file if it is."""
+        for call in self.calls(self.source.tree, "zero_grad"):
+            assert isinstance(call.func, ast.Attribute)
+            if self.layout.text(call.func.value) == self.owner and call.lineno == call.end_lineno:
+                return self.layout.text(call)
+        return f"{self.owner}.zero_grad()"
+
+    def scaler(self) -> str | None:
+        """Return the scaler that steps the owner, as the user names it."""
+        tree = self.source.tree
+        for call in self.calls(tree, "step"):
+            assert isinstance(call.func, ast.Attribute)
+            if call.args and self.layout.text(call.args[0]) == self.owner:
+                return self.layout.text(call.func.value)
+        for call in self.calls(tree, "scale"):
+            assert isinstance(call.func, ast.Attribute)
+            return self.layout.text(call.func.value)
+        return None
+
+    def behind_step(self, step: ast.stmt) -> ast.stmt:
+        """Return where a clear goes: the step, or the scaler's update if that comes next."""
+        following = self.layout.after(step)
+        if self.is_scaler_step(step) and following and is_method(following[0], "update"):
+            return following[0]
+        return step
+
+    def is_scaler_step(self, step: ast.stmt) -> bool:
+        return any(call.args for call in self.calls(step, "step"))
+
+    def whole_clear(self, clear: ast.stmt) -> ast.stmt:
+        """Return the loop over parameters that a clear by hand stands in, else the clear."""
+        at = clear
+        while True:
+            parent = self.layout.parent(at)
+            alone = len(self.layout.block(at)) == 1
+            if not alone or not isinstance(parent, (ast.For, ast.If)) or parent.orelse:
+                return clear
+            if isinstance(parent, ast.For):
+                return parent if self._over_parameters(parent) else clear
+            at = parent
+
+    def _over_parameters(self, loop: ast.For) -> bool:
+        text = self.layout.text(loop.iter)
+        return "parameters" in text or "param_groups" in text or "params" in text
+
+
+def is_method(statement: ast.stmt, *names: str) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Call)
+        and isinstance(statement.value.func, ast.Attribute)
+        and statement.value.func.attr in names
+    )

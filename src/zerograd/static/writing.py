@@ -1,0 +1,49 @@
+"""Files replaced as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+
+
+def write_whole(path: str, data: bytes) -> None:
+    """Write `data` to `path` in one move, keeping the file's mode and following links.
+
+    Where the folder takes no new files, or the file has several names, it is
+    written in place: that keeps what the user has.
+    """
+    target = os.path.realpath(path)
+    try:
+        status = os.stat(target)
+    except FileNotFoundError:
+        status = None
+    if status is not None and status.st_nlink > 1:
+        _in_place(target, data)
+        return
+    try:
+        number, draft = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".zerograd-")
+    except OSError:
+        _in_place(target, data)
+        return
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(draft, stat.S_IMODE(status.st_mode) if status else 0o666 & ~_umask())
+        os.replace(draft, target)
+    except BaseException:
+        os.unlink(draft)
+        raise
+
+
+def _in_place(path: str, data: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+def _umask() -> int:
+    now = os.umask(0)
+    os.umask(now)
+    return now
