@@ -83,7 +83,7 @@ def agree_on_the_scale(moves: list[str]) -> None:
     state, unscaled, stepped, filled = INITIAL, False, False, 0
     for line, move in enumerate(moves, 1):
         spot = Spot("program.py", line)
-        if move == "backward" and not unscaled and filled < 8:
+        if move == "backward" and (stepped or not unscaled) and filled < 8:
             scaler.scale(weight * 2.0**filled).backward()
             event = Event(EventKind.BACKWARD, "opt", spot, backward=str(filled), scaler="s")
             filled += 1
