@@ -1,0 +1,98 @@
+"""`zerograd run`: put it in front of a training script, unmodified, on one process or many."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from zerograd.cli.output import add_output_arguments
+from zerograd.errors import UsageError
+from zerograd.rules.selection import select_rules
+
+HELP = "run a training script and name the lines that misuse gradients"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_output_arguments(parser)
+    parser.add_argument(
+        "--trace", metavar="FILE", type=Path, help="write every event there, for zerograd report"
+    )
+    parser.add_argument(
+        "--policy",
+        choices=["warn", "raise", "collect"],
+        default="warn",
+        help="warn at once and report at the end; raise an error at the offending line; "
+        "or collect and only report at the end",
+    )
+    parser.add_argument(
+        "--select", action="append", default=[], metavar="RULES", help="show only these rules"
+    )
+    parser.add_argument(
+        "--ignore", action="append", default=[], metavar="RULES", help="never show these rules"
+    )
+    parser.add_argument("--all", action="store_true", help="show notes too")
+    parser.add_argument(
+        "--exit-zero", action="store_true", help="exit 0 although findings are shown"
+    )
+    parser.add_argument(
+        "-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module"
+    )
+    parser.add_argument(
+        "command_line",
+        nargs=argparse.REMAINDER,
+        metavar="SCRIPT ARGS...",
+        help="the script, or the module after -m, and its own arguments",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the script; return its own exit code if not 0, else 1 if findings are shown."""
+    if not args.command_line:
+        raise UsageError("run: name a script, as in: zerograd run train.py --epochs 3")
+    # Everything that can be refused is refused before the script's first line.
+    codes = tuple(rule.code for rule in select_rules(args.select, args.ignore, notes=args.all))
+    from zerograd.runtime.launch import Target
+    from zerograd.runtime.supported import torch_version, untested
+
+    target = Target(args.command_line[0], tuple(args.command_line[1:]), args.is_module)
+    target.check()
+    version = torch_version()
+    for option in ("output", "trace"):
+        check_writable(getattr(args, option), f"--{option}")
+    warning = untested(version)
+    if warning:
+        print(f"zerograd: {warning}", file=sys.stderr)
+
+    from zerograd.cli.run_report import ReportOptions
+    from zerograd.cli.run_session import run_session
+    from zerograd.runtime.run_folder import RunOptions
+
+    trace = os.path.abspath(args.trace) if args.trace is not None else None
+    options = RunOptions(args.policy, codes, trace, target.words, os.getpid())
+    shown = ReportOptions(
+        format=args.format,
+        output=os.path.abspath(args.output) if args.output is not None else None,
+        codes=codes,
+        exit_zero=args.exit_zero,
+        cwd=os.getcwd(),
+        trace=trace,
+    )
+    return run_session(target, options, shown)
+
+
+def check_writable(path: Path | None, option: str) -> None:
+    """Raise UsageError unless `path` can be written; leave no file where none was."""
+    if path is None:
+        return
+    existed = path.exists()
+    try:
+        with path.open("ab"):
+            pass
+        if not existed:
+            path.unlink()
+    except OSError as error:
+        raise UsageError(
+            f"{option} {path}: cannot be written ({error.strerror or error})."
+        ) from error

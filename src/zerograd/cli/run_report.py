@@ -1,0 +1,125 @@
+"""The one report of a run: who shows which findings, and what the exit code becomes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from zerograd.cli.output import write_findings
+from zerograd.errors import ZerogradError
+from zerograd.lifecycle.findings import Finding
+from zerograd.runtime.run_folder import RunFolder, Shard, notes_of
+from zerograd.trace.format import PARTS
+from zerograd.trace.reader import merge_parts
+
+FILE = "report.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """How the user wants to see what a run found."""
+
+    format: str = "text"
+    output: str | None = None
+    codes: tuple[str, ...] = ()
+    exit_zero: bool = False
+    cwd: str = "."
+    trace: str | None = None
+
+    def save(self, folder: RunFolder) -> None:
+        (folder.path / FILE).write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: RunFolder) -> ReportOptions:
+        shape = json.loads((folder.path / FILE).read_text(encoding="utf-8"))
+        return cls(**{**shape, "codes": tuple(shape["codes"])})
+
+
+def shown(findings: Iterable[Finding], options: ReportOptions) -> list[Finding]:
+    """Return the findings that count: of the chosen rules, with paths as the user types them."""
+    return [_near(each, options.cwd) for each in findings if each.rule.code in options.codes]
+
+
+def _near(finding: Finding, cwd: str) -> Finding:
+    spot = replace(finding.spot, path=_relative(finding.spot.path, cwd))
+    trail = tuple(
+        replace(each, spot=replace(each.spot, path=_relative(each.spot.path, cwd)))
+        for each in finding.trail
+    )
+    return replace(finding, spot=spot, trail=trail)
+
+
+def _relative(path: str, cwd: str) -> str:
+    """Return the path from where the user stands, if it lies below."""
+    if not os.path.isabs(path):
+        return path
+    prefix = os.path.join(cwd, "")
+    return path[len(prefix) :] if path.startswith(prefix) else path
+
+
+def write_report(
+    findings: Sequence[Finding], shards: Sequence[Shard], options: ReportOptions, closing: str = ""
+) -> None:
+    """Write the findings to FILE or stderr, and what was not checked to stderr."""
+    # The script may have changed the working directory; excerpts are read from where it began.
+    here = _current_folder()
+    try:
+        os.chdir(options.cwd)
+    except OSError:
+        pass
+    try:
+        for note in notes_of(shards):
+            print(f"zerograd: not checked: {note}", file=sys.stderr)
+        output = Path(options.output) if options.output is not None else None
+        wanted = argparse.Namespace(format=options.format, output=output)
+        write_findings(findings, wanted, stream=sys.stderr, closing=closing)
+        if output is not None:
+            count = f"{len(findings)} finding{'' if len(findings) == 1 else 's'}"
+            print(f"zerograd: {count} in {options.output}", file=sys.stderr)
+        sys.stderr.flush()
+    except ZerogradError as error:
+        print(f"zerograd: {error}", file=sys.stderr)
+    except (OSError, ValueError):
+        pass  # nobody reads stderr any more
+    finally:
+        if here is not None:
+            os.chdir(here)
+
+
+def _current_folder() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
+
+
+def merge_trace(folder: RunFolder, options: ReportOptions, shards: Sequence[Shard]) -> None:
+    """Bring the sections of the run's ended processes into the one trace file."""
+    if options.trace is None:
+        return
+    trace = Path(options.trace)
+    parts = trace.with_name(trace.name + PARTS)
+    start = f"{folder.path.name}-"
+    at_work = {f"{start}{shard.name}.jsonl" for shard in shards if shard.lives}
+    mine = [part for part in sorted(parts.glob(f"{start}*.jsonl")) if part.name not in at_work]
+    try:
+        if mine:
+            merge_parts(trace, mine)
+        parts.rmdir()
+    except OSError:
+        pass  # parts of processes that are still at work stay where they are
+
+
+def clear_old_parts(folder: RunFolder, trace: str | None) -> None:
+    """Remove what an earlier run, killed before it could merge, left beside this trace."""
+    if trace is None:
+        return
+    path = Path(trace)
+    for part in path.with_name(path.name + PARTS).glob("*.jsonl"):
+        if not part.name.startswith(f"{folder.path.name}-"):
+            part.unlink(missing_ok=True)

@@ -1,0 +1,181 @@
+"""One `zerograd run` from the first line of the script to the last of the report."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from zerograd.cli.run_report import (
+    ReportOptions,
+    clear_old_parts,
+    merge_trace,
+    shown,
+    write_report,
+)
+from zerograd.lifecycle.findings import Finding
+from zerograd.runtime.launch import Target, end_like_the_script, run_as_main
+from zerograd.runtime.on_import import when_torch_is_imported
+from zerograd.runtime.processes import WatchedProcess, lead_children
+from zerograd.runtime.ranks import (
+    PRINTED,
+    Nodes,
+    Rank,
+    is_last,
+    join_ranks,
+    merge,
+    wait_for_ranks,
+)
+from zerograd.runtime.run_folder import RunFolder, RunOptions, Shard
+
+_HOME = str(Path(__file__).resolve().parents[2])
+_KEEPER = (
+    "import sys; sys.path.insert(0, {home!r}); from zerograd.cli.keeper import keep; keep({path!r})"
+)
+
+
+def run_session(target: Target, options: RunOptions, report: ReportOptions) -> int:
+    """Run the target under the watch; return the exit code of `zerograd run`."""
+    place = Rank.from_environment()
+    if os.environ.get("ZEROGRAD") == "0":
+        return end_like_the_script(run_as_main(target))
+    session = _Session(options, report, place)
+    undo = lead_children(session.folder)
+    cancel = when_torch_is_imported(session.start)
+    try:
+        code = run_as_main(target, on_error=session.process.explain)
+    finally:
+        cancel()
+        undo()
+    return end_like_the_script(session.end(code))
+
+
+class _Session:
+    def __init__(self, options: RunOptions, report: ReportOptions, place: Rank | None) -> None:
+        self._report = report
+        self._place = place
+        if place is None:
+            self.folder = RunFolder.create(options)
+            self.process = WatchedProcess(self.folder, options)
+        else:
+            self.folder = join_ranks(place, options)
+            self.process = WatchedProcess(self.folder, options, rank_slot=place.rank)
+            self.process.open()
+        self.process.on_hard_exit = self.end
+        report.save(self.folder)
+        if place is None or place.rank == 0:
+            clear_old_parts(self.folder, report.trace)
+        if place is not None and self.folder.claim("keeper"):
+            _start_keeper(self.folder)
+
+    def start(self) -> None:
+        """torch has been imported: put the watch on."""
+        try:
+            self.process.start()
+        except Exception as error:  # a fault of ours must not keep the script from running
+            print(f"zerograd: not watching, a fault of its own ({error!r})", file=sys.stderr)
+
+    def end(self, code: int) -> int:
+        """Write the report, if it is this process that writes it; return the exit code."""
+        self.process.finish(code)
+        if self._place is None:
+            return self._end_alone(code)
+        return self._end_as_rank(code, self._place)
+
+    def _end_alone(self, code: int) -> int:
+        shards = self.folder.shards()
+        others = [shard for shard in shards if shard.pid != os.getpid()]
+        own = self.process.findings()
+        found = shown(merge(others, own), self._report)
+        notes = Shard(os.getpid(), notes=self.process.notes())
+        write_report(found, [notes, *others], self._report, self._closing(others))
+        merge_trace(self.folder, self._report, shards)
+        self.folder.remove()
+        return self._code(code, found)
+
+    def _end_as_rank(self, code: int, place: Rank) -> int:
+        own = shown(self.process.findings(), self._report)
+        if code == 0 and own and not self._report.exit_zero:
+            # A launcher that sees one rank fail kills the others: they end first.
+            wait_for_ranks(self.folder, place)
+        if not is_last(self.folder, place):
+            return self._code(code, own)
+        if place.nodes > 1:
+            return self._end_among_nodes(code, place)
+        return self._print_once(code, self.folder.shards(mine=place.name))
+
+    def _end_among_nodes(self, code: int, place: Rank) -> int:
+        shards = self.folder.shards(mine=place.name)
+        nodes = Nodes(place)
+        everywhere = nodes.exchange(shards) if nodes.connect() else None
+        if everywhere is None:
+            own = self._print_once(0, shards)
+            if code == 0 and own:
+                print(
+                    "zerograd: exit 0 although there are findings: another machine may still "
+                    "train, and a failing exit would stop it",
+                    file=sys.stderr,
+                )
+            return code
+        if place.node == 0:
+            return self._print_once(code, everywhere)
+        self.folder.claim(PRINTED)
+        found = shown(merge(everywhere), self._report)
+        merge_trace(self.folder, self._report, shards)
+        self.folder.remove()
+        return self._code(code, found)
+
+    def _print_once(self, code: int, shards: list[Shard]) -> int:
+        found = shown(merge(shards), self._report)
+        if self.folder.claim(PRINTED):
+            write_report(found, shards, self._report, self._closing(shards))
+            merge_trace(self.folder, self._report, shards)
+            self.folder.remove()
+        return self._code(code, found)
+
+    def _code(self, code: int, found: list[Finding]) -> int:
+        if code:
+            return code
+        return 1 if found and not self._report.exit_zero else 0
+
+    def _closing(self, others: list[Shard]) -> str:
+        return closing_words(self.process.steps(), others)
+
+
+def closing_words(steps: int | None, shards: list[Shard]) -> str:
+    """Return what the last line says beside the count: how much was watched."""
+    ranks = sorted({shard.rank for shard in shards if shard.rank is not None})
+    words = []
+    if steps:
+        words.append(f"{steps:,} step{'' if steps == 1 else 's'}")
+    if ranks:
+        words.append(
+            f"ranks {', '.join(map(str, ranks))}" if len(ranks) > 1 else f"rank {ranks[0]}"
+        )
+    elif shards:
+        words.append(f"{len(shards)} more process{'' if len(shards) == 1 else 'es'}")
+    killed = [shard for shard in shards if not shard.done and not shard.lives]
+    if killed:
+        names = ", ".join(
+            f"rank {shard.rank}" if shard.rank is not None else f"process {shard.pid}"
+            for shard in killed
+        )
+        words.append(f"killed before the end: {names}")
+    return f"Watched {', '.join(words)}." if words else ""
+
+
+def _start_keeper(folder: RunFolder) -> None:
+    """Start the small process that shows the findings of ranks that are killed."""
+    program = _KEEPER.format(home=_HOME, path=str(folder.path))
+    launch: Callable[..., object] = subprocess.Popen
+    try:
+        launch(
+            [sys.executable, "-I", "-c", program],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
+        pass  # then findings are shown by the last rank that ends by itself

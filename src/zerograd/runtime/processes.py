@@ -1,0 +1,344 @@
+"""Follow one process of a run: watch it from the import of torch to its end.
+
+The process that the user starts and every Python child of it run through here.
+Children are reached through PYTHONPATH (see follow/sitecustomize.py) or, when
+forked, carry the watch with them. Nothing is written and no thread is started
+in a process before its first event, so data-loader workers cost nothing.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zerograd.runtime.on_import import when_torch_is_imported
+
+if TYPE_CHECKING:
+    from zerograd.lifecycle.events import Event
+    from zerograd.lifecycle.findings import Finding
+    from zerograd.runtime.run_folder import RunFolder, RunOptions
+    from zerograd.runtime.step_log import StepLog
+    from zerograd.trace.writer import TraceWriter
+
+SAVED_EVERY = 0.5  # seconds; what a killed process may lose of its counts
+_HOME = str(Path(__file__).resolve().parents[2])
+_FOLLOW = str(Path(__file__).resolve().parent / "follow")
+
+_this: WatchedProcess | None = None
+
+
+def follow_this_process() -> None:
+    """Arrange that this child is watched once it imports torch. Called at its start-up."""
+    when_torch_is_imported(_join_run)
+
+
+def _join_run() -> None:
+    global _this
+    from zerograd.runtime.run_folder import RunFolder
+
+    if _this is not None or os.environ.get("ZEROGRAD") == "0":
+        return
+    folder = RunFolder.from_environment()
+    if folder is None:
+        return
+    try:
+        process = WatchedProcess(folder, folder.options())
+        process.start()
+    except Exception as error:  # never the reason that a child dies
+        sys.stderr.write(f"zerograd: process {os.getpid()} is not followed ({error!r})\n")
+        return
+    atexit.register(process.finish)
+
+
+def lead_children(folder: RunFolder) -> Callable[[], None]:
+    """Let the children of this process join the run; return how to take that back."""
+    from zerograd.runtime.run_folder import ENV_FOLDER, ENV_HOME
+
+    names = ("PYTHONPATH", ENV_FOLDER, ENV_HOME)
+    before = {name: os.environ.get(name) for name in names}
+    old = before["PYTHONPATH"]
+    os.environ["PYTHONPATH"] = _FOLLOW + (os.pathsep + old if old else "")
+    os.environ[ENV_FOLDER] = str(folder.path)
+    os.environ[ENV_HOME] = _HOME
+
+    def take_back() -> None:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+    return take_back
+
+
+class WatchedProcess:
+    """The watch over this process, and what it has to tell the run.
+
+    It is handed to the sanitizer as its trace: every event passes through
+    `write`, every finding through `take`.
+    """
+
+    def __init__(self, folder: RunFolder, options: RunOptions, *, rank_slot: int | None = None):
+        self.folder = folder
+        self._options = options
+        self._slot = rank_slot  # set where the process itself was started as a rank
+        self._watch: Any = None
+        self._trace: TraceWriter | None = None
+        self._log: StepLog | None = None
+        self._pid = 0  # of the process that has opened its shard
+        self._name = ""
+        self._parent: int | None = None
+        self._before: frozenset[Any] = frozenset()  # findings of the parent, before a fork
+        self._notes: list[str] = []
+        self._saving = threading.Lock()
+        self._changed = False
+        self._stop = threading.Event()
+        self._started = time.time()
+        self._real_exit: Callable[[int], Any] | None = None
+        self.on_hard_exit: Callable[[int], int] | None = None
+        self._home_pid = os.getpid()
+        self._place: tuple[int | None, int | None] = (None, None)
+
+    def start(self) -> None:
+        """Put the watch on. torch has been imported."""
+        global _this
+        from zerograd.runtime.sanitizer import watch
+
+        self._watch = watch(
+            policy="raise" if self._options.policy == "raise" else "collect",
+            select=self._options.codes,
+            trace=self,
+            on_finding=self.take,
+        )
+        self._watch.start()
+        _this = self
+        self._patch_exit()
+        os.register_at_fork(after_in_child=self._after_fork)
+
+    def write(
+        self, event: Event, *, iteration: int, extra: Mapping[str, Any] | None = None
+    ) -> None:
+        """Take an event from the sanitizer."""
+        if self._pid == 0:
+            self.open()
+        if self._trace is not None:
+            self._trace.write(event, iteration=iteration, extra=extra)
+        if self._log is not None:
+            self._log.feed(event, iteration)
+            self._changed = True
+
+    def take(self, finding: Finding) -> None:
+        """Take a finding: into the trace, into the shard, and to the user if nobody has yet."""
+        if self._pid == 0:
+            self.open()
+        if self._trace is not None:
+            step = finding.live.step if finding.live else None
+            self._trace.finding(finding, iteration=step)
+        self.save()
+        if self._options.policy == "warn" and self._is_shown(finding):
+            self._announce(finding)
+
+    def note(self, text: str) -> None:
+        """Take a remark: something that is not checked."""
+        if text not in self._notes:
+            self._notes.append(text)
+            if self._trace is not None:
+                self._trace.note(text)
+
+    def notes(self) -> list[str]:
+        """Return what could not be checked here, and why."""
+        seen = self._watch.not_checked if self._watch is not None else []
+        return list(dict.fromkeys([*self._notes, *seen]))
+
+    def steps(self) -> int | None:
+        """Return how many optimizer steps were seen."""
+        return self._watch.steps if self._watch is not None else None
+
+    def explain(self, error: BaseException) -> None:
+        """Look whether a rule explains the exception that ended the script."""
+        if self._watch is not None:
+            self._watch.explain(error)
+
+    def findings(self) -> list[Finding]:
+        """Return what this process has found so far, with its rank."""
+        from dataclasses import replace
+
+        if self._watch is None:
+            return []
+        rank, _ = self._rank_and_world()
+        found = [each for each in self._watch.findings if each.key not in self._before]
+        return [
+            replace(each, live=replace(each.live, ranks=(rank,)))
+            if rank is not None and each.live is not None and not each.live.ranks
+            else each
+            for each in found
+        ]
+
+    def save(self, *, done: bool = False, exit_code: int | None = None) -> None:
+        """Write the shard: small, whole, at once."""
+        if self._pid != os.getpid():
+            return
+        from zerograd.runtime.run_folder import Shard
+
+        with self._saving:
+            self._changed = False
+            rank, world = self._rank_and_world()
+            shard = Shard(
+                pid=self._pid,
+                rank=rank,
+                world=world,
+                parent=self._parent,
+                done=done,
+                exit=exit_code,
+                findings=[each.to_json() for each in self.findings()],
+                log=self._log.to_json() if self._log is not None else {},
+                notes=self.notes(),
+                name=self._name,
+            )
+            self.folder.save(shard)
+
+    def finish(self, exit_code: int | None = None) -> None:
+        """Take the watch off and write down the rest. A second call does nothing."""
+        if self._watch is not None:
+            self._watch.stop()
+        if self._pid == os.getpid():
+            self._stop.set()
+            self.save(done=True, exit_code=exit_code)
+            if self._trace is not None:
+                self._trace.close(exit_code=exit_code)
+                self._trace = None
+            self._pid = -1
+        if self._real_exit is not None:
+            os._exit = self._real_exit  # type: ignore[assignment]
+            self._real_exit = None
+
+    def _rank_and_world(self) -> tuple[int | None, int | None]:
+        # Remembered: a process group may be gone before the process ends.
+        place = rank_and_world()
+        if place[0] is not None:
+            self._place = place
+        return self._place
+
+    def open(self) -> None:
+        """Open this process's shard and trace: at its first event, a rank's at its start."""
+        from zerograd.runtime.run_folder import shard_name
+
+        with self._saving:
+            if self._pid:
+                return
+            self._pid = os.getpid()
+        self._name = shard_name(self._pid, self._slot)
+        rank, world = self._rank_and_world()
+        self.folder.live_as(self._name)
+        if self._options.trace is not None:
+            self._trace = self._open_trace(Path(self._options.trace), rank, world)
+        if self._pid != self._options.root or self._slot is not None:
+            from zerograd.runtime.step_log import StepLog
+
+            self._log = StepLog()
+            self._stop = threading.Event()
+            thread = threading.Thread(target=self._save_often, name="zerograd-run", daemon=True)
+            thread.start()
+            self.save()
+
+    def _open_trace(self, path: Path, rank: int | None, world: int | None) -> TraceWriter | None:
+        from zerograd import __version__
+        from zerograd.errors import TraceError
+        from zerograd.trace.format import PARTS, Header
+        from zerograd.trace.writer import TraceWriter
+
+        header = Header(
+            tool=__version__,
+            started=self._started,
+            command=self._options.command,
+            python=".".join(map(str, sys.version_info[:3])),
+            torch=str(getattr(sys.modules.get("torch"), "__version__", "")),
+            pid=self._pid,
+            parent=self._parent,
+            rank=rank,
+            world=world,
+            host=socket.gethostname(),
+        )
+        if self._pid != self._options.root and self._slot != 0:
+            parts = path.with_name(path.name + PARTS)
+            path = parts / f"{self.folder.path.name}-{self._name}.jsonl"
+        try:
+            path.parent.mkdir(exist_ok=True)
+            return TraceWriter(path, header)
+        except (OSError, TraceError) as error:
+            self.note(f"no trace of process {self._pid}: {error}")
+            return None
+
+    def _save_often(self) -> None:
+        stop = self._stop
+        while not stop.wait(SAVED_EVERY):
+            if self._changed:
+                self.save()
+
+    def _is_shown(self, finding: Finding) -> bool:
+        return not self._options.codes or finding.rule.code in self._options.codes
+
+    def _announce(self, finding: Finding) -> None:
+        import hashlib
+
+        from zerograd.errors import GradientWarning
+
+        key = f"{finding.rule.code} {finding.spot}".encode("utf-8", "replace")
+        if not self.folder.claim("said-" + hashlib.sha1(key).hexdigest()):
+            return
+        text = f"{finding.rule.code} {finding.rule.name}: {finding.message}"
+        registry: dict[Any, Any] = {}
+        warnings.warn_explicit(
+            text, GradientWarning, finding.spot.path, finding.spot.line, registry=registry
+        )
+
+    def _patch_exit(self) -> None:
+        """`os._exit` skips every exit handler; forked children of multiprocessing end by it."""
+        real = os._exit
+        self._real_exit = real
+
+        def _exit(status: int) -> Any:
+            try:
+                if os.getpid() == self._home_pid and self.on_hard_exit is not None:
+                    status = self.on_hard_exit(status)
+                else:
+                    self.finish(status)
+            finally:
+                real(status)
+
+        os._exit = _exit
+
+    def _after_fork(self) -> None:
+        """In a forked child: what the parent opened is the parent's."""
+        self._parent = self._home_pid if self._pid == 0 else max(self._pid, 0) or self._home_pid
+        self._slot = None
+        self._pid = 0
+        self._trace = None
+        self._log = None
+        self._saving = threading.Lock()
+        self._started = time.time()
+        if self._watch is not None:
+            self._before = frozenset(each.key for each in self._watch.findings)
+
+
+def rank_and_world() -> tuple[int | None, int | None]:
+    """Return this process's rank and how many there are, from torch or the environment."""
+    distributed = sys.modules.get("torch.distributed")
+    try:
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            return distributed.get_rank(), distributed.get_world_size()
+    except (AttributeError, RuntimeError, ValueError):
+        pass
+    try:
+        rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    except (KeyError, ValueError):
+        return None, None
+    return (rank, world) if world > 1 else (None, None)

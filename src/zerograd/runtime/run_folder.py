@@ -1,0 +1,157 @@
+"""The folder through which the processes of one run meet.
+
+Each process owns one file there, its shard, and holds a lock beside it for as
+long as it lives; the system drops the lock however the process ends. So anyone
+can tell who is at work, who has finished, and who was killed, without a word
+between processes and without a collective.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+try:
+    import fcntl
+except ImportError:  # Windows: nobody can tell there whether another process lives
+    fcntl = None  # type: ignore[assignment]
+
+ENV_FOLDER = "ZEROGRAD_RUN_FOLDER"
+ENV_HOME = "ZEROGRAD_RUN_HOME"
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What every process of a run must know."""
+
+    policy: str = "warn"
+    codes: tuple[str, ...] = ()  # the rules that are shown; empty: all
+    trace: str | None = None
+    command: tuple[str, ...] = ()
+    root: int = 0  # the pid of the process that the user started; 0 under a launcher of ranks
+
+
+@dataclass(slots=True)
+class Shard:
+    """What one process has to tell."""
+
+    pid: int
+    rank: int | None = None
+    world: int | None = None
+    parent: int | None = None
+    done: bool = False  # it ended by itself; False and no lock: it was killed
+    exit: int | None = None
+    findings: list[dict[str, Any]] = field(default_factory=list)
+    log: dict[str, Any] = field(default_factory=dict)  # when it stepped: see step_log
+    notes: list[str] = field(default_factory=list)
+    name: str = ""  # of its file, without suffix
+    lives: bool = False
+
+
+class RunFolder:
+    """A run's folder. Files are replaced whole, so a reader never sees half of one."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self._locks: list[IO[str]] = []
+
+    @classmethod
+    def create(cls, options: RunOptions) -> RunFolder:
+        folder = cls(tempfile.mkdtemp(prefix="zerograd-run-"))
+        folder.write_options(options)
+        return folder
+
+    @classmethod
+    def from_environment(cls) -> RunFolder | None:
+        """Return the folder of the run that this process belongs to, if it still exists."""
+        path = os.environ.get(ENV_FOLDER)
+        return cls(path) if path and os.path.isdir(path) else None
+
+    def write_options(self, options: RunOptions) -> None:
+        self._replace("run.json", asdict(options))
+
+    def options(self) -> RunOptions:
+        shape = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
+        return RunOptions(
+            policy=shape["policy"],
+            codes=tuple(shape["codes"]),
+            trace=shape["trace"],
+            command=tuple(shape["command"]),
+            root=shape["root"],
+        )
+
+    def claim(self, name: str) -> bool:
+        """Return True to the first process of the run that asks for this name, and only to it."""
+        try:
+            os.close(os.open(self.path / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except OSError:
+            return False
+        return True
+
+    def is_claimed(self, name: str) -> bool:
+        return (self.path / name).exists()
+
+    def live_as(self, name: str) -> None:
+        """Hold the lock that tells others that the process of this shard lives."""
+        if fcntl is None:
+            return
+        # Kept open to the end of the process; children do not inherit this kind of lock.
+        file = (self.path / f"{name}.lock").open("w")
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._locks.append(file)
+
+    def lives(self, name: str) -> bool:
+        """Does the process of this shard live? Not to be asked about one's own."""
+        if fcntl is None:
+            return False
+        try:
+            with (self.path / f"{name}.lock").open("r+") as file:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def save(self, shard: Shard) -> None:
+        shape = asdict(shard)
+        del shape["lives"]
+        try:
+            self._replace(f"{shard.name}.json", shape)
+        except OSError:
+            pass  # the run has ended and its folder is gone, or the disk is full
+
+    def shards(self, *, mine: str = "") -> list[Shard]:
+        """Return what the processes have told so far; `mine` is the name of one's own shard."""
+        found = []
+        for path in sorted(self.path.glob("process-*.json")):
+            try:
+                shape = json.loads(path.read_text(encoding="utf-8"))
+                shard = Shard(**shape)
+            except (OSError, ValueError, TypeError):
+                continue
+            shard.lives = shard.name == mine or (not shard.done and self.lives(shard.name))
+            found.append(shard)
+        return found
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _replace(self, name: str, shape: Mapping[str, Any]) -> None:
+        part = self.path / f".{name}.{os.getpid()}.part"
+        part.write_text(json.dumps(shape, default=str), encoding="utf-8")
+        part.replace(self.path / name)
+
+
+def shard_name(pid: int, rank: int | None = None) -> str:
+    return f"process-{pid}" if rank is None else f"process-rank-{rank}"
+
+
+def notes_of(shards: Sequence[Shard]) -> list[str]:
+    return list(dict.fromkeys(note for shard in shards for note in shard.notes))
