@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from zerograd.errors import UnreadableSourceError
 from zerograd.lifecycle.findings import Finding, in_order
@@ -16,7 +17,15 @@ from zerograd.static.project import Project
 from zerograd.static.settings import DEFAULTS, Settings, SettingsFinder
 from zerograd.static.source import Source, shown_path
 
-Progress = Callable[[int], None]  # hears how many files have been looked at
+
+class Progress(Protocol):
+    """Hears how far the work is."""
+
+    def read(self) -> None: ...  # one more file was read
+
+    def found(self) -> None: ...  # it has training code
+
+    def checked(self, number: int) -> None: ...  # so many of these are done
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +78,6 @@ class Checker:
         self.settings = SettingsFinder()
         self._project = Project(roots)
         self._shown: dict[Settings, frozenset[str]] = {}
-        self._silenced: dict[Settings, list[tuple[object, frozenset[str]]]] = {}
 
     def words(self, folder: str) -> tuple[bytes, ...]:
         """Return the project's own names, by which a file may train without torch's words."""
@@ -87,9 +95,9 @@ class Checker:
             self._project.keep(source)
             self._judge(source, settings, result)
         except UnreadableSourceError as problem:
-            result.problems.append(str(problem))
+            return Checked(problems=[str(problem)])
         except RecursionError:
-            result.problems.append(f"{path}: not checked, it is nested too deeply")
+            return Checked(problems=[f"{path}: not checked, it is nested too deeply"])
         except Exception:
             import traceback
 
@@ -132,7 +140,7 @@ class Checker:
         self, findings: Sequence[Finding], source: Source, settings: Settings
     ) -> list[Finding]:
         """Return those of the findings that were asked for."""
-        codes = self._codes(settings)
+        codes = self.codes(settings)
         if settings.per_file_ignores:
             codes = codes - self._ignored_in(source.path, settings)
         return [
@@ -141,7 +149,8 @@ class Checker:
             if finding.rule.code in codes and (finding.certain or self.asked.may)
         ]
 
-    def _codes(self, settings: Settings) -> frozenset[str]:
+    def codes(self, settings: Settings) -> frozenset[str]:
+        """Return the codes to show under some settings."""
         codes = self._shown.get(settings)
         if codes is None:
             asked = self.asked
@@ -231,11 +240,11 @@ def check_all(
     progress: Progress | None = None,
 ) -> Checked:
     """Check everything below `paths`, with several processes where there is enough to do."""
-    from zerograd.static.jobs import check_in_processes, is_enough
+    from zerograd.static.jobs import check_in_processes, is_enough, may_share
 
     roots = [path for path in paths if os.path.isdir(path)]
     checker = Checker(asked, roots)
-    checker._codes(DEFAULTS)  # a rule that does not exist is told before anything is read
+    checker.codes(DEFAULTS)  # a rule that does not exist is told before anything is read
     result = Checked()
 
     def candidates() -> Iterator[tuple[str, bytes]]:
@@ -247,30 +256,40 @@ def check_all(
             force_exclude=force_exclude,
             tell=result.problems.append,
         )
-        for found in listing:
-            data = read_bytes(found.path, result.problems.append)
+        for each in listing:
+            data = read_bytes(each.path, result.problems.append)
             if progress is not None:
-                progress(1)
+                progress.read()
             if data is None:
                 continue
-            if _worth_parsing(found, data, checker):
-                yield found.path, data
-            else:
+            if not _worth_parsing(each, data, checker):
                 result.files += 1
+                continue
+            if progress is not None:
+                progress.found()
+            yield each.path, data
 
-    waiting: list[tuple[str, bytes]] = []
-    size = 0
+    def done(part: Checked, number: int) -> None:
+        result.add(part)
+        if progress is not None:
+            progress.checked(number)
+
     stream = candidates()
+    if may_share(jobs):
+        # Files wait until it is clear whether there is enough to do for more than one process.
+        waiting: list[tuple[str, bytes]] = []
+        size = 0
+        for path, data in stream:
+            waiting.append((path, data))
+            size += len(data)
+            if is_enough(size, jobs):
+                rest = _paths(waiting, stream)
+                for part, number in check_in_processes(rest, asked, roots, jobs):
+                    done(part, number)
+                waiting = []
+        stream = iter(waiting)
     for path, data in stream:
-        waiting.append((path, data))
-        size += len(data)
-        if is_enough(size, jobs):
-            rest = _paths(waiting, stream)
-            for each in check_in_processes(rest, asked, roots, jobs):
-                result.add(each)
-            waiting = []
-    for path, data in waiting:
-        result.add(checker.check(data, path))
+        done(checker.check(data, path), 1)
     return _in_order(result)
 
 

@@ -28,17 +28,20 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
+def may_share(jobs: int | None) -> bool:
+    """May more than one process be used at all?"""
+    return processors() > 1 if jobs is None else jobs > 1
+
+
 def is_enough(size: int, jobs: int | None) -> bool:
-    """Is there enough to do for more than one process?"""
-    if jobs is None:
-        return size >= ENOUGH and processors() > 1
-    return jobs > 1 and size > 0
+    """Is there enough to do for more than one process? Who gives a number wants it."""
+    return size >= (ENOUGH if jobs is None else 1)
 
 
 def check_in_processes(
     paths: Iterator[str], asked: Asked, roots: Sequence[str], jobs: int | None
-) -> Iterator[Checked]:
-    """Yield what came of the files, in chunks, while the caller's iterator finds more."""
+) -> Iterator[tuple[Checked, int]]:
+    """Yield what came of the files, so many at a time."""
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
@@ -50,8 +53,8 @@ def check_in_processes(
         with ProcessPoolExecutor(
             number, mp_context=_context(), initializer=_start, initargs=(asked, tuple(roots))
         ) as pool:
-            for result in pool.map(_check, _chunks(paths)):
-                yield with_rules_of_ours(result, BY_CODE)
+            for result, number in pool.map(_check, _chunks(paths)):
+                yield with_rules_of_ours(result, BY_CODE), number
     except BrokenProcessPool:
         raise ZerogradError(
             "a worker process was killed, so not all files were checked.\n"
@@ -86,7 +89,7 @@ def _start(asked: Asked, roots: tuple[str, ...]) -> None:
     _checker = Checker(asked, roots)
 
 
-def _check(paths: tuple[str, ...]) -> Checked:
+def _check(paths: tuple[str, ...]) -> tuple[Checked, int]:
     from zerograd.static.check import Checked
 
     assert _checker is not None
@@ -95,4 +98,4 @@ def _check(paths: tuple[str, ...]) -> Checked:
         data = read_bytes(path, result.problems.append)
         if data is not None:
             result.add(_checker.check(data, path))
-    return result
+    return result, len(paths)

@@ -1,0 +1,363 @@
+"""`zerograd check`: find gradient mistakes in source files, without running them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from zerograd.errors import UnreadableSourceError, UsageError
+
+if TYPE_CHECKING:
+    from zerograd.lifecycle.findings import Finding
+    from zerograd.report.excerpt import Source as Excerpts
+    from zerograd.static.check import Asked, Checked
+
+HELP = "find gradient mistakes in source files, without running them"
+
+FORMATS = ("text", "concise", "json", "sarif", "github")
+STDIN = "stdin.py"  # what standard input is called if no one says
+MOST_PROBLEMS = 5  # told one by one; the rest is a count
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="a file or a folder (default: the current folder); - reads standard input",
+    )
+    shown = parser.add_argument_group("what is shown")
+    shown.add_argument(
+        "--select", action="append", default=[], metavar="CODES", help="only these rules"
+    )
+    shown.add_argument(
+        "--ignore", action="append", default=[], metavar="CODES", help="not these rules"
+    )
+    shown.add_argument("--may", action="store_true", help="also what is wrong on some paths only")
+    shown.add_argument("--all", action="store_true", help="also notes")
+    shown.add_argument("--baseline", metavar="FILE", help="only what FILE does not hold yet")
+    change = parser.add_argument_group("changing files")
+    change.add_argument("--fix", action="store_true", help="apply the fixes")
+    change.add_argument("--diff", action="store_true", help="show the fixes, change nothing")
+    change.add_argument(
+        "--add-allow", action="store_true", help="put an allow comment at each finding"
+    )
+    files = parser.add_argument_group("which files")
+    files.add_argument(
+        "--exclude", action="append", default=[], metavar="GLOB", help="leave out; repeatable"
+    )
+    files.add_argument(
+        "--force-exclude", action="store_true", help="leave out even what is named as PATH"
+    )
+    files.add_argument("--stdin-filename", metavar="NAME", help="what standard input is called")
+    files.add_argument("--jobs", type=_number, metavar="N", help="processes (default: as needed)")
+    output = parser.add_argument_group("output")
+    output.add_argument("--format", choices=FORMATS, default="text", help="default: text")
+    output.add_argument("--output", metavar="FILE", help="write the findings to FILE")
+    output.add_argument("--statistics", action="store_true", help="only how often each rule")
+    output.add_argument("--show-settings", action="store_true", help="print the settings and exit")
+    output.add_argument("--exit-zero", action="store_true", help="exit 0 in spite of findings")
+    output.add_argument("--quiet", action="store_true", help="only findings, no summary")
+
+
+def _number(word: str) -> int:
+    number = int(word)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def run(args: argparse.Namespace) -> int:
+    paths = args.paths or ["."]
+    _refuse_nonsense(args, paths)
+    asked = _asked(args)
+    if args.show_settings:
+        return _show_settings(paths[0])
+    stdin = sys.stdin.buffer.read() if paths == ["-"] else None
+    result = _check_files(args, asked, paths) if stdin is None else _check_text(args, asked, stdin)
+    _tell_problems(result, sys.stderr)
+    if not result.files:
+        if not result.problems and not result.crashes:
+            print("zerograd: no Python files there", file=sys.stderr)
+        elif not result.findings:
+            return 2
+    if args.diff:
+        return _show_diff(args, result, stdin)
+    if args.add_allow:
+        return _add_allow(result)
+    unwritten = _write_fixed(result, stdin) if args.fix else False
+    result.findings, gone = _since_baseline(args, result.findings)
+    _report(args, result, gone, stdin)
+    if result.crashes or unwritten:
+        return 2
+    return 1 if result.findings and not args.exit_zero else 0
+
+
+def _refuse_nonsense(args: argparse.Namespace, paths: Sequence[str]) -> None:
+    if "-" in paths and len(paths) > 1:
+        raise UsageError("- reads standard input and stands alone")
+    if args.add_allow and (args.fix or args.diff or paths == ["-"]):
+        raise UsageError("--add-allow changes files by itself: leave out --fix, --diff and -")
+    if args.statistics and args.format not in ("text", "json"):
+        raise UsageError("--statistics comes as text or json")
+
+
+def _asked(args: argparse.Namespace) -> Asked:
+    from zerograd.static.check import Asked
+
+    changes = args.fix or args.diff
+    # Fixes are proved by checking the file again; formats that do not show them save the time.
+    offer = args.format in ("text", "json", "sarif") and not args.statistics and not changes
+    return Asked(
+        select=_words(args.select),
+        ignore=_words(args.ignore),
+        notes=args.all,
+        may=args.may,
+        offer=offer,
+        fix=changes,
+    )
+
+
+def _words(groups: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word.strip() for group in groups for word in group.split(",") if word.strip())
+
+
+def _check_files(args: argparse.Namespace, asked: Asked, paths: Sequence[str]) -> Checked:
+    from zerograd.cli.progress import Progress
+    from zerograd.static.check import check_all
+
+    with Progress(sys.stderr, silent=args.quiet) as progress:
+        return check_all(
+            paths,
+            asked,
+            exclude=args.exclude,
+            force_exclude=args.force_exclude,
+            jobs=args.jobs,
+            progress=progress if progress.is_shown else None,
+        )
+
+
+def _check_text(args: argparse.Namespace, asked: Asked, data: bytes) -> Checked:
+    from zerograd.static.check import Checker
+
+    return Checker(asked).check(data, args.stdin_filename or STDIN)
+
+
+def _tell_problems(result: Checked, err: TextIO) -> None:
+    for problem in result.problems[:MOST_PROBLEMS]:
+        print(f"zerograd: {_visible(problem)}", file=err)
+    more = len(result.problems) - MOST_PROBLEMS
+    if more > 0:
+        noun = "file" if more == 1 else "files"
+        print(f"zerograd: and {more} more {noun} could not be checked", file=err)
+    for crash in result.crashes:
+        print(f"zerograd: {crash}", file=err)
+    if result.crashes:
+        print("zerograd: that is a fault of ours; please report it with the file", file=err)
+
+
+def _visible(text: str) -> str:
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
+def _report(args: argparse.Namespace, result: Checked, gone: int, stdin: bytes | None) -> None:
+    from zerograd.report.reporter import make_reporter
+
+    closing = "" if args.quiet else _closing(result, gone)
+    # The fixed text of standard input goes to standard output, so the findings go elsewhere.
+    out = sys.stderr if args.fix and stdin is not None else _open(args.output)
+    try:
+        if args.statistics:
+            _statistics(result.findings, out, as_json=args.format == "json")
+        elif result.findings or args.format != "text" or not args.quiet:
+            reporter = make_reporter(
+                args.format,
+                color=_is_coloured(out),
+                width=_width(out),
+                source=_excerpts(args, result, stdin),
+                closing=closing,
+            )
+            reporter.write(result.findings, out)
+    finally:
+        if args.output:
+            out.close()
+    if closing and (args.format != "text" or args.output or args.statistics):
+        count = len(result.findings)
+        print(f"{count} finding{'' if count == 1 else 's'} {closing}", file=sys.stderr)
+
+
+def _excerpts(args: argparse.Namespace, result: Checked, stdin: bytes | None) -> Excerpts:
+    """Return where the reporter finds source lines: on disk, or in what came by standard input."""
+    from zerograd.report.excerpt import read_source
+
+    if stdin is None:
+        return read_source
+    from zerograd.static.source import Source, shown_path
+
+    name = shown_path(args.stdin_filename or STDIN)
+    try:
+        source = Source.read(result.fixed.get(name, stdin), name)
+    except UnreadableSourceError:
+        return read_source
+
+    def lines(path: str, cell: int | None) -> Sequence[str]:
+        if path != name:
+            return read_source(path, cell)
+        if cell is not None and source.notebook is not None:
+            return source.notebook.lines(cell)
+        return source.lines
+
+    return lines
+
+
+def _closing(result: Checked, gone: int) -> str:
+    files = f"{result.files} file{'' if result.files == 1 else 's'} read"
+    words = [f"{files}, {result.analysed} with training code"]
+    if result.unresolved:
+        words.append(
+            f"{result.unresolved} call{'' if result.unresolved == 1 else 's'} not resolved"
+        )
+    if result.fixes:
+        words.append(f"{result.fixes} fixed")
+    if gone:
+        words.append(f"{gone} of the baseline no longer there: delete it to write it anew")
+    return f"({'; '.join(words)})"
+
+
+def _open(path: str | None) -> TextIO:
+    if path is None:
+        return sys.stdout
+    try:
+        return open(path, "w", encoding="utf-8")
+    except OSError as cause:
+        raise UsageError(f"--output {path}: cannot be written ({cause.strerror})") from None
+
+
+def _is_coloured(out: TextIO) -> bool:
+    return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _width(out: TextIO) -> int:
+    if not out.isatty():
+        return 100
+    import shutil
+
+    return shutil.get_terminal_size((100, 24)).columns
+
+
+def _statistics(findings: Sequence[Finding], out: TextIO, *, as_json: bool) -> None:
+    from collections import Counter
+
+    counts = Counter(finding.rule.code for finding in findings)
+    rules = {finding.rule.code: finding.rule for finding in findings}
+    rows = sorted(counts.items(), key=lambda row: (-row[1], row[0]))
+    if as_json:
+        import json
+
+        shape = [{"code": code, "name": rules[code].name, "count": n} for code, n in rows]
+        out.write(json.dumps(shape, indent=2) + "\n")
+        return
+    for code, number in rows:
+        out.write(f"{number:>5}  {code}  {rules[code].name}\n")
+
+
+def _write_fixed(result: Checked, stdin: bytes | None) -> bool:
+    """Write what was fixed; return whether something could not be written."""
+    from zerograd.cli.changes import write_all
+
+    if stdin is not None:
+        sys.stdout.buffer.write(next(iter(result.fixed.values()), stdin))
+        sys.stdout.flush()
+        return False
+    problems = write_all(result.fixed)
+    for problem in problems:
+        print(f"zerograd: {problem}", file=sys.stderr)
+    return bool(problems)
+
+
+def _show_diff(args: argparse.Namespace, result: Checked, stdin: bytes | None) -> int:
+    from zerograd.cli.changes import write_diff
+
+    out = _open(args.output)
+    for path, new in sorted(result.fixed.items()):
+        old = stdin
+        if old is None:
+            with open(path, "rb") as file:
+                old = file.read()
+        write_diff(old, new, path, out)
+    if args.output:
+        out.close()
+    if not args.quiet:
+        files = len(result.fixed)
+        fixes = f"{result.fixes} fix{'' if result.fixes == 1 else 'es'}"
+        print(f"{fixes} in {files} file{'' if files == 1 else 's'}, none applied", file=sys.stderr)
+    return 1 if result.fixed and not args.exit_zero else 0
+
+
+def _add_allow(result: Checked) -> int:
+    from zerograd.cli.changes import allow_all, write_all
+
+    contents, count = allow_all(result.findings)
+    problems = write_all(contents)
+    for problem in problems:
+        print(f"zerograd: {problem}", file=sys.stderr)
+    noun = "comment" if count == 1 else "comments"
+    print(f"{count} {noun} added. Say the reason in each.", file=sys.stderr)
+    return 2 if problems else 0
+
+
+def _since_baseline(args: argparse.Namespace, findings: list[Finding]) -> tuple[list[Finding], int]:
+    """Return the findings to show, and how many of the baseline are gone.
+
+    A baseline that does not exist is written, and then nothing is new.
+    """
+    if args.baseline is None:
+        return findings, 0
+    from zerograd.report.excerpt import read_source
+    from zerograd.static.baseline import new_since, write_baseline
+
+    def line_at(finding: Finding) -> str:
+        lines = read_source(finding.spot.path, finding.spot.cell)
+        return lines[finding.spot.line - 1] if finding.spot.line <= len(lines) else ""
+
+    if os.path.exists(args.baseline):
+        return new_since(args.baseline, findings, line_at)
+    write_baseline(args.baseline, findings, line_at)
+    print(f"{args.baseline} written with {len(findings)} findings", file=sys.stderr)
+    return [], 0
+
+
+def _show_settings(path: str) -> int:
+    from zerograd.static.settings import SettingsFinder
+
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    settings = SettingsFinder().of(folder)
+    print(f"# {settings.path or 'no [tool.zerograd] found: these are the defaults'}")
+    print("[tool.zerograd]")
+    wrappers = settings.wrappers
+    for key, words in (
+        ("select", settings.select),
+        ("ignore", settings.ignore),
+        ("exclude", settings.exclude),
+        ("backward", wrappers.backward),
+        ("step", wrappers.step),
+        ("clear", wrappers.clear),
+    ):
+        print(f"{key} = {_toml(words)}")
+    print("[tool.zerograd.per-file-ignores]")
+    for pattern, words in settings.per_file_ignores:
+        print(f"{_quoted(pattern)} = {_toml(words)}")
+    return 0
+
+
+def _toml(words: Sequence[str]) -> str:
+    return f"[{', '.join(map(_quoted, words))}]"
+
+
+def _quoted(word: str) -> str:
+    import json
+
+    return json.dumps(word)  # a basic TOML string is written as a JSON one
