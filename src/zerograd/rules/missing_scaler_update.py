@@ -27,4 +27,5 @@ RULE = Rule(
     breaks=_breaks,
     tells=_tells,
     after_step=True,
+
 )

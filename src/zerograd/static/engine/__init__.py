@@ -1,0 +1,78 @@
+"""The analysis: one source in, findings out.
+
+    source ─> unit, frames, values (who is who) ─> ir (events and the flow around them)
+           ─> flow (states at each event) ─> judgement (rules over them) ─> findings
+
+It reads and never runs: no import of the user's code, no torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.findings import Finding, in_order
+from zerograd.static.engine.buckets import Buckets
+from zerograd.static.engine.flow import Flow
+from zerograd.static.engine.ir import Branch, Loop, walk
+from zerograd.static.engine.judgement import Judgement
+from zerograd.static.engine.program import Program
+from zerograd.static.engine.roots import Root, roots
+from zerograd.static.engine.words import FOREIGN
+
+if TYPE_CHECKING:
+    from zerograd.static.project import Project
+    from zerograd.static.settings import Wrappers
+    from zerograd.static.source import Source
+
+MOST_ATOMS = 6  # conditions told apart in one root; the rest say nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the check of one file gives."""
+
+    findings: list[Finding]
+    unresolved: int  # calls that could not be followed
+
+
+def analyze(source: Source, project: Project | None, wrappers: Wrappers) -> Outcome:
+    """Return the findings of one file, the uncertain ones and the notes included."""
+    program = Program(source, project, wrappers)
+    if _is_foreign(program):
+        return Outcome([], 0)
+    findings: list[Finding] = []
+    for root in roots(program):
+        findings.extend(_judge(program, root))
+    findings.sort(key=lambda finding: not finding.certain)
+    return Outcome(in_order(findings), program.unresolved)
+
+
+def _judge(program: Program, root: Root) -> list[Finding]:
+    buckets = Buckets(root.block)
+    if not buckets.tracked:
+        return []
+    nodes = walk(root.block)
+    counts: dict[str, int] = {}
+    for node in nodes:
+        if isinstance(node, Branch) and node.atom:
+            counts[node.atom] = counts.get(node.atom, 0) + 1
+    chosen = sorted(counts, key=lambda key: -counts[key])[:MOST_ATOMS]
+    atoms = {key: number for number, key in enumerate(chosen)}
+    varying = {
+        id(node): frozenset(number for key, number in atoms.items() if program.varies(node, key))
+        for node in nodes
+        if isinstance(node, Loop)
+    }
+    flow = Flow(atoms, varying)
+    flow.run(root.block, flow.start(buckets.tracked, root.hazy))
+    if flow.budget <= 0:
+        program.unresolved += 1
+        return []
+    return list(Judgement(program, root.block, buckets, flow, atoms, root.doubted).findings())
+
+
+def _is_foreign(program: Program) -> bool:
+    """Is the file written for another framework, whose words mean other things?"""
+    names = {module.split(".")[0] for module, _, _ in program.main.imports.values()}
+    return "torch" not in names and not names.isdisjoint(FOREIGN)

@@ -1,0 +1,117 @@
+"""The arguments of a call, evaluated."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from zerograd.static.engine.values import (
+    NOTHING,
+    Instance,
+    Leaf,
+    Module,
+    Named,
+    Optimizer,
+    Params,
+    Several,
+    Tensor,
+    Value,
+    leaves_of,
+)
+from zerograd.static.engine.words import is_optimizer_name
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.frame import Frame
+
+
+class Arguments:
+    """Positional and named values."""
+
+    __slots__ = ("named", "nodes", "positional")
+
+    def __init__(self, positional: list[Value], named: dict[str, Value]) -> None:
+        self.positional = positional
+        self.named = named
+        self.nodes: dict[str | int, ast.expr] = {}
+
+    @classmethod
+    def none(cls) -> Arguments:
+        return cls([], {})
+
+    @classmethod
+    def of(cls, frame: Frame, node: ast.Call) -> Arguments:
+        """Evaluate the arguments of a call, in order."""
+        positional: list[Value] = []
+        found = cls(positional, {})
+        for each in node.args:
+            value = frame.program.evaluate(frame, each)
+            if isinstance(each, ast.Starred) and isinstance(value, Several):
+                positional.extend(value.items)
+            else:
+                found.nodes[len(positional)] = each
+                positional.append(value)
+        for keyword in node.keywords:
+            value = frame.program.evaluate(frame, keyword.value)
+            if keyword.arg is not None:
+                found.named[keyword.arg] = value
+                found.nodes[keyword.arg] = keyword.value
+        return found
+
+    def first(self) -> Value:
+        if self.positional:
+            return self.positional[0]
+        return next(iter(self.named.values()), NOTHING)
+
+    def all(self) -> list[Value]:
+        return [*self.positional, *self.named.values()]
+
+    def get(self, name: str, position: int | None = None) -> Value | None:
+        if name in self.named:
+            return self.named[name]
+        if position is not None and position < len(self.positional):
+            return self.positional[position]
+        return None
+
+    def optimizers(self) -> list[Value]:
+        """Return the arguments that are optimizers, or look like it."""
+        return [
+            each
+            for value in self.all()
+            for each in leaves_of(value)
+            if isinstance(each, Optimizer)
+            or (isinstance(each, Named) and is_optimizer_name(each.path))
+        ]
+
+    def has_modules(self) -> bool:
+        return any(
+            isinstance(each, Module | Instance)
+            or (isinstance(each, Named) and "model" in each.path.lower())
+            for value in self.all()
+            for each in leaves_of(value)
+        )
+
+    def has_params(self) -> bool:
+        return any(isinstance(each, Params) for value in self.all() for each in leaves_of(value))
+
+    def computed(self) -> Value:
+        """Return what computing with the arguments gives."""
+        deps: set[str] = set()
+        leaves: set[str] = set()
+        sure, scaler, averaged, any_tensor = True, "", False, False
+        for value in self.all():
+            for each in leaves_of(value):
+                if isinstance(each, Tensor):
+                    any_tensor = True
+                    deps |= each.deps
+                    leaves |= each.leaves
+                    sure = sure and each.sure
+                    scaler = scaler or each.scaler
+                    averaged = averaged or each.averaged
+                elif isinstance(each, Leaf):
+                    any_tensor = True
+                    leaves.add(each.key)
+        if not any_tensor:
+            return NOTHING
+        return Tensor(
+            frozenset(deps), sure=sure, scaler=scaler, averaged=averaged, leaves=frozenset(leaves)
+        )

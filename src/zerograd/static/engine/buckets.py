@@ -1,0 +1,183 @@
+"""Which buckets a skeleton has, and which of them each event reaches.
+
+This is settled when the whole of a root has been read, since an optimizer made
+late may hold what an early line clears.
+"""
+
+from __future__ import annotations
+
+from zerograd.lifecycle.events import Event, EventKind
+from zerograd.static.engine.ir import Block, Happening, Haze, Reset, walk
+from zerograd.static.engine.keys import covers, touches
+from zerograd.static.engine.objects import is_by_hand
+from zerograd.static.engine.values import Optimizer
+from zerograd.static.engine.words import matches
+
+
+class Buckets:
+    """The buckets of one root and who holds them."""
+
+    def __init__(self, block: Block) -> None:
+        nodes = walk(block)
+        self.happenings = [node for node in nodes if isinstance(node, Happening)]
+        self.optimizers: dict[str, Optimizer] = {}
+        for each in self.happenings:
+            if each.optimizer is not None:
+                self.optimizers.setdefault(each.optimizer.key, each.optimizer)
+        self._assumed = self._assume()
+        self.tracked = self._tracked()
+        self.holdings = {key: self._held(each) for key, each in self.optimizers.items()}
+        for each in self.happenings:
+            each.event = self._event(each)
+        for node in nodes:
+            if isinstance(node, Haze):
+                node.buckets = self._hazed(node)
+            elif isinstance(node, Reset):
+                node.buckets = tuple(b for b in self.tracked if self._covered(node.keys, b))
+
+    def owners_of(self, bucket: str) -> list[str]:
+        return [owner for owner, held in self.holdings.items() if bucket in held]
+
+    def _assume(self) -> dict[str, str]:
+        """Match optimizers of unknown parameters with networks by name: optimizer_D, netD."""
+        modules = {
+            key
+            for each in self.happenings
+            if each.optimizer is None and each.keys
+            for key in each.keys
+            if not key.startswith("?")
+        }
+        found: dict[str, str] = {}
+        for key, optimizer in self.optimizers.items():
+            if optimizer.keys is None:
+                alike = [module for module in modules if matches(key, module)]
+                if len(alike) == 1:
+                    found[key] = alike[0]
+        # one network cannot belong to two optimizers by name alone
+        taken = list(found.values())
+        return {key: module for key, module in found.items() if taken.count(module) == 1}
+
+    def _keys(self, optimizer: Optimizer) -> frozenset[str]:
+        if optimizer.keys is not None:
+            return optimizer.keys
+        return frozenset((self._assumed.get(optimizer.key, f"?{optimizer.key}"),))
+
+    def _tracked(self) -> list[str]:
+        found: dict[str, None] = {}
+        for optimizer in self.optimizers.values():
+            for key in sorted(self._keys(optimizer)):
+                found[key] = None
+        return list(found)
+
+    def _held(self, optimizer: Optimizer) -> tuple[str, ...]:
+        keys = self._keys(optimizer)
+        return tuple(b for b in self.tracked if any(covers(key, b) for key in keys))
+
+    def _alone(self, bucket: str) -> bool:
+        """Is it the bucket of the only optimizer, so that whatever is meant is this?"""
+        real = [key for key, each in self.optimizers.items() if not is_by_hand(each)]
+        return len(real) == 1 and bucket in self.holdings_of(real[0])
+
+    def holdings_of(self, owner: str) -> tuple[str, ...]:
+        return self._held(self.optimizers[owner])
+
+    def _covered(self, keys: frozenset[str], bucket: str) -> bool:
+        return any(covers(key, bucket) for key in keys)
+
+    def _event(self, node: Happening) -> Event | None:
+        kind = node.kind
+        if node.optimizer is not None:
+            owner = node.optimizer.key
+            reach = self.holdings[owner]
+        else:
+            owner = ""
+            reach, node.partial = self._reach(node)
+        leaf = node.leaf and self._feeds_network(reach)
+        if node.leaf and not leaf and not node.sure:
+            return None  # weights that only look like an input: reading is not updating
+        if not reach and kind is not EventKind.STEP:
+            if not node.partial:
+                return None
+            reach = ("nothing",)
+        fills: frozenset[str] = frozenset()
+        if kind in (EventKind.BACKWARD, EventKind.ASSIGN):
+            fills = self._fills(node, reach)
+        return Event(
+            kind,
+            owner,
+            node.spot,
+            buckets=reach,
+            text=node.unit.source.segment(node.node),
+            fills=fills,
+            scaler=node.scaler,
+            to_none=node.to_none,
+            inside=node.inside,
+            leaf=leaf,
+        )
+
+    def _reach(self, node: Happening) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the buckets reached whole, and those reached in part."""
+        if node.kind is EventKind.SCALER_UPDATE or node.keys is None:
+            return tuple(self.tracked), ()
+        if node.kind is EventKind.BACKWARD:
+            return self._filled(node), ()
+        if node.kind in (EventKind.CLIP, EventKind.TOUCH):
+            return tuple(
+                b
+                for b in self.tracked
+                if any(touches(key, b) for key in node.keys)
+                or (b.startswith("?") and self._alone(b) and node.kind is EventKind.CLIP)
+            ), ()
+        whole = [b for b in self.tracked if self._covered(node.keys, b)]
+        part = [
+            b for b in self.tracked if b not in whole and any(touches(key, b) for key in node.keys)
+        ]
+        for bucket in self.tracked:
+            if bucket.startswith("?") and bucket not in whole:
+                # Clearing a network clears what the only optimizer holds, one would think;
+                # with several optimizers nobody knows whose it is.
+                (whole if self._alone(bucket) else part).append(bucket)
+        return tuple(whole), tuple(part)
+
+    def _filled(self, node: Happening) -> tuple[str, ...]:
+        keys = node.keys or frozenset()
+        hit = [b for b in self.tracked if any(touches(key, b) for key in keys)]
+        if hit and node.sure:
+            unknown = [b for b in self.tracked if b.startswith("?") and b not in hit]
+            return tuple([*hit, *unknown])
+        # Nothing proves that it does not fill them. Leaves are filled by what is seen only.
+        return tuple(b for b in self.tracked if b in hit or not self._is_leaf(b))
+
+    def _is_leaf(self, bucket: str) -> bool:
+        return any(
+            each.leaf and each.optimizer is not None and bucket in (each.optimizer.keys or ())
+            for each in self.happenings
+        )
+
+    def _feeds_network(self, reach: tuple[str, ...]) -> bool:
+        """Is it an input of some network, and not a weight of a home-made one?"""
+        return any(
+            each.kind is EventKind.BACKWARD
+            and each.keys is not None
+            and any(bucket in each.keys for bucket in reach)
+            and any(not self._is_leaf(key) for key in each.keys)
+            for each in self.happenings
+        )
+
+    def _fills(self, node: Happening, reach: tuple[str, ...]) -> frozenset[str]:
+        """Return the owners that a backward is proved to fill."""
+        keys = node.keys or frozenset()
+        proved = [b for b in reach if any(touches(key, b) for key in keys)]
+        real = [key for key, each in self.optimizers.items() if not is_by_hand(each)]
+        if len(real) == 1:
+            proved = list(reach)
+        return frozenset(owner for bucket in proved for owner in self.owners_of(bucket))
+
+    def _hazed(self, node: Haze) -> tuple[str, ...]:
+        if node.keys is None:
+            return tuple(self.tracked)
+        return tuple(
+            b
+            for b in self.tracked
+            if b.startswith("?") or any(touches(key, b) for key in node.keys)
+        )

@@ -1,0 +1,272 @@
+"""Conditions as atoms: which tests are the same test, and which can change.
+
+Two tests with the same text and the same operands have the same truth within an
+iteration, so a clear and a step under them belong together. What is copied into
+a variable or handed to a function stays the same atom.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from zerograd.static.engine.ir import Block, Branch
+from zerograd.static.engine.values import (
+    Constant,
+    Instance,
+    Module,
+    Named,
+    Optimizer,
+    Tested,
+    Value,
+)
+from zerograd.static.engine.words import is_optimizer_name, words_of
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.frame import Frame
+
+SYNC = "the window ends here"  # Accelerate's own boundary
+
+_OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.NotEq: ast.Eq,
+    ast.IsNot: ast.Is,
+    ast.GtE: ast.Lt,
+    ast.LtE: ast.Gt,
+    ast.NotIn: ast.In,
+}
+_SIGN: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.Is: "is",
+    ast.Lt: "<",
+    ast.Gt: ">",
+    ast.In: "in",
+}
+_COUNTER_WORDS = frozenset(
+    [
+        "accum",
+        "accumulate",
+        "accumulation",
+        "accumulated",
+        "acc",
+        "sync",
+        "boundary",
+        "update",
+        "freq",
+        "every",
+    ]
+)
+
+
+class Atom:
+    """What is known of one condition."""
+
+    __slots__ = ("counter", "names", "node", "text", "volatile")
+
+    def __init__(
+        self, node: ast.expr | None, text: str, names: frozenset[str], volatile: bool, counter: bool
+    ) -> None:
+        self.node = node
+        self.text = text  # as the user wrote it
+        self.names = names
+        self.volatile = volatile  # may change between iterations whatever its names do
+        self.counter = counter  # counts micro-batches, as far as its shape tells
+
+
+class Test:
+    """A condition: `kind` is always, never, atom, both or either."""
+
+    __slots__ = ("key", "kind", "parts", "truth")
+
+    def __init__(
+        self, kind: str, key: str = "", truth: bool = True, parts: tuple[Test, ...] = ()
+    ) -> None:
+        self.kind = kind
+        self.key = key
+        self.truth = truth
+        self.parts = parts
+
+    def __repr__(self) -> str:
+        return f"{self.kind}({self.key}{self.truth}{self.parts})"
+
+    def negated(self) -> Test:
+        if self.kind == "atom":
+            return Test("atom", self.key, not self.truth)
+        if self.kind in ("always", "never"):
+            return NEVER if self.kind == "always" else ALWAYS
+        other = "either" if self.kind == "both" else "both"
+        return Test(other, parts=tuple(part.negated() for part in self.parts))
+
+    def atoms(self) -> list[str]:
+        if self.kind == "atom":
+            return [self.key]
+        return [key for part in self.parts for key in part.atoms()]
+
+
+ALWAYS = Test("always")
+NEVER = Test("never")
+
+
+def branch(test: Test, then: Block, otherwise: Block) -> Block:
+    """Return the nodes that take `then` where the test holds and `otherwise` where not."""
+    if not then and not otherwise:
+        return []
+    if test.kind == "always":
+        return then
+    if test.kind == "never":
+        return otherwise
+    if test.kind == "atom":
+        if test.truth:
+            return [Branch(test.key, then, otherwise)]
+        return [Branch(test.key, otherwise, then)]
+    first, *rest = test.parts
+    remaining = rest[0] if len(rest) == 1 else Test(test.kind, parts=tuple(rest))
+    if test.kind == "both":
+        return branch(first, branch(remaining, then, otherwise), otherwise)
+    return branch(first, then, branch(remaining, then, otherwise))
+
+
+def test_of(frame: Frame, node: ast.expr) -> Test:
+    """Return the condition that `node` is."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return test_of(frame, node.operand).negated()
+    if isinstance(node, ast.BoolOp):
+        return _joined(
+            "both" if isinstance(node.op, ast.And) else "either",
+            [test_of(frame, value) for value in node.values],
+        )
+    if isinstance(node, ast.Constant):
+        return ALWAYS if node.value else NEVER
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        return _comparison(frame, node)
+    if isinstance(node, ast.NamedExpr):
+        return test_of(frame, node.value)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        return _atom(frame, node, f"{_text(frame, node)}==0").negated()
+    if isinstance(node, ast.Call):
+        return _call(frame, node)
+    return _truth(frame, node)
+
+
+def _joined(kind: str, parts: list[Test]) -> Test:
+    neutral, final = (ALWAYS, NEVER) if kind == "both" else (NEVER, ALWAYS)
+    if any(part.kind == final.kind for part in parts):
+        return final
+    parts = [part for part in parts if part.kind != neutral.kind]
+    if not parts:
+        return neutral
+    return parts[0] if len(parts) == 1 else Test(kind, parts=tuple(parts))
+
+
+def _call(frame: Frame, node: ast.Call) -> Test:
+    name = node.func.id if isinstance(node.func, ast.Name) else ""
+    if name in ("hasattr", "isinstance", "callable"):
+        return ALWAYS
+    if name == "bool" and node.args:
+        return test_of(frame, node.args[0])
+    return _atom(frame, node, _text(frame, node))
+
+
+def _comparison(frame: Frame, node: ast.Compare) -> Test:
+    left, right, operator = node.left, node.comparators[0], type(node.ops[0])
+    if isinstance(right, ast.Constant) and right.value is None:
+        if operator in (ast.Is, ast.Eq):
+            return _present(frame, left).negated()
+        if operator in (ast.IsNot, ast.NotEq):
+            return _present(frame, left)
+    if _is_main(left, right):
+        return ALWAYS
+    if isinstance(right, ast.Constant) and isinstance(right.value, bool):
+        if operator in (ast.Eq, ast.Is):
+            inner = test_of(frame, left)
+            return inner if right.value else inner.negated()
+    known = _folded(frame, left, operator, right)
+    if known is not None:
+        return known
+    modulo = isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod)
+    zero = isinstance(right, ast.Constant) and right.value == 0
+    if modulo and zero and operator in (ast.Gt, ast.NotEq):
+        return _atom(frame, node, f"{_text(frame, left)}==0").negated()
+    positive = _OPPOSITE.get(operator, operator)
+    test = _atom(
+        frame, node, f"{_text(frame, left)}{_SIGN.get(positive, '?')}{_text(frame, right)}"
+    )
+    return test if positive is operator else test.negated()
+
+
+def _is_main(left: ast.expr, right: ast.expr) -> bool:
+    return (
+        isinstance(left, ast.Name)
+        and left.id == "__name__"
+        and isinstance(right, ast.Constant)
+        and right.value == "__main__"
+    )
+
+
+def _folded(
+    frame: Frame, left: ast.expr, operator: type[ast.cmpop], right: ast.expr
+) -> Test | None:
+    """Decide `phase == "train"` where phase is known to be a constant."""
+    if operator not in (ast.Eq, ast.NotEq) or not isinstance(right, ast.Constant):
+        return None
+    value = frame.lookup(left.id) if isinstance(left, ast.Name) else None
+    if not isinstance(value, Constant) or not isinstance(value.value, str):
+        return None
+    same = value.value == right.value
+    return ALWAYS if same is (operator is ast.Eq) else NEVER
+
+
+def _present(frame: Frame, node: ast.expr) -> Test:
+    """`x is not None`: true of gradients and of what is trained; else like the truth of x."""
+    if isinstance(node, ast.Attribute) and node.attr == "grad":
+        return ALWAYS
+    return _truth(frame, node)
+
+
+def _truth(frame: Frame, node: ast.expr) -> Test:
+    if isinstance(node, ast.Name | ast.Attribute):
+        value = frame.program.evaluate(frame, node)
+        if isinstance(value, Tested):
+            return value.test
+        if isinstance(value, Constant):
+            return ALWAYS if value.value else NEVER
+        if _is_trained(value):
+            return ALWAYS
+        if isinstance(node, ast.Attribute) and node.attr == "sync_gradients":
+            return frame.program.sync_test()
+    return _atom(frame, node, _text(frame, node))
+
+
+def _is_trained(value: Value) -> bool:
+    if isinstance(value, Named):
+        return is_optimizer_name(value.path)
+    return isinstance(value, Optimizer | Module | Instance)
+
+
+def _text(frame: Frame, node: ast.expr) -> str:
+    return frame.unit.source.segment(node).replace(" ", "").strip("()")
+
+
+def _atom(frame: Frame, node: ast.expr, text: str) -> Test:
+    spelled: list[str] = []
+    names: set[str] = set()
+    volatile = counter = False
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name):
+            word, behind, changes = frame.spelling(inner.id)
+            spelled.append(word)
+            names |= behind
+            volatile = volatile or changes
+            counter = counter or not _COUNTER_WORDS.isdisjoint(words_of(inner.id))
+        elif isinstance(inner, ast.Attribute):
+            names.add(f".{inner.attr}")
+            counter = counter or not _COUNTER_WORDS.isdisjoint(words_of(inner.attr))
+            volatile = volatile or frame.program.changes_attribute(frame.unit, inner.attr)
+        elif isinstance(inner, ast.Call):
+            volatile = True
+        elif isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mod):
+            counter = True
+    key = f"{text}|{','.join(spelled)}"
+    frame.program.note_atom(
+        key, Atom(node, frame.unit.source.segment(node), frozenset(names), volatile, counter)
+    )
+    return Test("atom", key)

@@ -1,0 +1,205 @@
+"""Calls into packages: what torch, the builtins and the frameworks give back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.emit import is_false
+from zerograd.static.engine.keys import keys_of
+from zerograd.static.engine.values import (
+    NOTHING,
+    Accelerator,
+    Constant,
+    Engine,
+    Instance,
+    Leaf,
+    Mapping,
+    Module,
+    Named,
+    Optimizer,
+    Params,
+    Several,
+    Tensor,
+    Value,
+    leaves_of,
+)
+from zerograd.static.engine.words import is_optimizer_class
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.frame import Frame
+
+_WRAPPERS = frozenset(
+    [
+        "DataParallel",
+        "DistributedDataParallel",
+        "FullyShardedDataParallel",
+        "DDP",
+        "FSDP",
+        "compile",
+        "script",
+        "fully_shard",
+        "convert_sync_batchnorm",
+        "SyncBatchNorm",
+        "cast",
+        "broadcast_parameters",
+        "replicate",
+        "checkpoint_wrapper",
+        "ModuleList",
+        "nullcontext",
+    ]
+)
+_PASSING = frozenset(
+    [
+        "list",
+        "tuple",
+        "set",
+        "iter",
+        "sorted",
+        "reversed",
+        "chain",
+        "from_iterable",
+        "filter",
+        "concat",
+    ]
+)
+_MAKERS = frozenset(
+    [
+        "zeros",
+        "ones",
+        "rand",
+        "randn",
+        "empty",
+        "full",
+        "tensor",
+        "zeros_like",
+        "ones_like",
+        "rand_like",
+        "randn_like",
+        "empty_like",
+        "full_like",
+        "from_numpy",
+        "as_tensor",
+        "Variable",
+        "FloatTensor",
+        "normal",
+        "uniform",
+        "linspace",
+        "arange",
+        "eye",
+        "clone",
+        "randint",
+    ]
+)
+
+
+def external_call(frame: Frame, dotted: str, arguments: Arguments) -> Value | None:
+    """Return what a call of a package's function gives, or None where it is not known."""
+    root, _, name = dotted.rpartition(".")
+    program = frame.program
+    if name in _PASSING:
+        return _passed(arguments)
+    if name in ("zip", "enumerate"):
+        return _zipped(name, arguments)
+    if name == "dict":
+        return Mapping(dict(arguments.named))
+    if name in ("getattr",):
+        return _got(frame, arguments)
+    if ".lr_scheduler" in dotted or name == "swa_utils":
+        return NOTHING
+    if name == "GradScaler" or name.endswith("GradScaler"):
+        return program.new_scaler()
+    if name == "Accelerator":
+        return Accelerator(_accumulates(arguments))
+    if name == "Fabric":
+        return Accelerator(False)
+    if dotted.startswith("deepspeed.initialize") or dotted == "deepspeed.initialize":
+        return Several([Engine(), Engine(), NOTHING, NOTHING])
+    if is_optimizer_class(name) and name[:1].isupper():
+        wrapped = [each for each in arguments.optimizers() if isinstance(each, Optimizer)]
+        if wrapped:
+            return wrapped[0]
+        return program.new_optimizer(Several(arguments.all()))
+    if dotted.startswith(("torch.optim.", "optim.")) and name[:1].isupper():
+        return program.new_optimizer(Several(arguments.all()))
+    if name in _WRAPPERS:
+        return arguments.first()
+    if name == "deepcopy" or dotted == "copy.copy":
+        return _copied(frame, arguments.first())
+    if name == "Parameter":
+        return program.new_leaf(frame)
+    if name in _MAKERS:
+        required = arguments.named.get("requires_grad")
+        if required is not None and not is_false(required):
+            return program.new_leaf(frame)
+        return Tensor() if name not in ("clone",) else arguments.computed()
+    if ".nn." in f".{dotted}" and name[:1].isupper():
+        if name.endswith("Loss") or ".utils." in dotted:
+            return NOTHING
+        return program.new_module()
+    if name == "initialize" or name == "prepare":  # apex and its kin
+        return program.prepared(arguments)
+    if name in ("grad", "jacobian", "vjp", "value_and_grad"):
+        return Tensor()
+    if name in ("scale_loss",):
+        return arguments.first()
+    if root.startswith("torch") and name in ("no_grad", "inference_mode", "enable_grad"):
+        return NOTHING
+    return None
+
+
+def _accumulates(arguments: Arguments) -> bool:
+    """May Accelerate's window be longer than one micro-batch?"""
+    given = arguments.named.get("gradient_accumulation_steps")
+    if given is None:
+        return "gradient_accumulation_plugin" in arguments.named
+    return not (isinstance(given, Constant) and given.value == 1)
+
+
+def _passed(arguments: Arguments) -> Value:
+    values = arguments.positional
+    keyed = [each for value in values for each in leaves_of(value) if isinstance(each, Params)]
+    if keyed:
+        return Params(keys_of(Several(list(keyed))))
+    if len(values) == 1:
+        return values[0]
+    known = [value for value in values if isinstance(value, Several | Named | Module)]
+    if known:
+        items = [each for value in known for each in leaves_of(value)]
+        return Several(items, open=True)
+    return NOTHING
+
+
+def _zipped(name: str, arguments: Arguments) -> Value:
+    from zerograd.static.engine.expressions import items_of
+
+    columns = [items_of(value) for value in arguments.positional]
+    if name == "enumerate":
+        items, open_ended = columns[0] if columns else ([NOTHING], True)
+        rows: list[Value] = [Several([NOTHING, item]) for item in items]
+        return Several(rows, open_ended)
+    if not columns:
+        return NOTHING
+    known = [items for items, open_ended in columns if not open_ended]
+    length = min((len(items) for items in known), default=1)
+    table: list[Value] = [
+        Several([items[n] if n < len(items) else items[0] for items, _ in columns])
+        for n in range(length)
+        if all(items for items, _ in columns)
+    ]
+    return Several(table, not known)
+
+
+def _got(frame: Frame, arguments: Arguments) -> Value:
+    base = arguments.first()
+    name = arguments.positional[1] if len(arguments.positional) > 1 else NOTHING
+    if isinstance(name, Constant) and isinstance(name.value, str):
+        return frame.program.attribute(frame, base, name.value)
+    return NOTHING
+
+
+def _copied(frame: Frame, value: Value) -> Value:
+    """A copy is another network: training one does not touch the other."""
+    if isinstance(value, Module | Instance | Named | Leaf):
+        return frame.program.new_module()
+    return value

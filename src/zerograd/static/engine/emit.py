@@ -1,0 +1,31 @@
+"""Putting events into the frame that is being read."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from zerograd.lifecycle.events import EventKind
+from zerograd.static.engine.conditions import branch
+from zerograd.static.engine.frame import Frame
+from zerograd.static.engine.ir import Happening
+from zerograd.static.engine.values import Constant, Optimizer, Value
+
+
+def emit(frame: Frame, kind: EventKind, node: ast.AST, **what: Any) -> None:
+    """Add one event at `node`."""
+    happening = Happening(
+        kind, frame.unit, node, frame.unit.source.spot(node), inside=frame.inside, **what
+    )
+    happening.loop = frame.loop
+    optimizer: Optimizer | None = what.get("optimizer")
+    if frame.accumulating and optimizer is not None and optimizer.windowed:
+        # Accelerate lets steps and clears through at the window's end only.
+        frame.out.extend(branch(frame.program.sync_test(), [happening], []))
+    else:
+        frame.emit(happening)
+
+
+def is_false(value: Value | None) -> bool:
+    """Is it the constant False (or 0)?"""
+    return isinstance(value, Constant) and value.value is not None and not value.value

@@ -1,0 +1,318 @@
+"""Expressions: what they stand for, and the events that evaluating them sets off."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from zerograd.lifecycle.events import EventKind
+from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.calls import call
+from zerograd.static.engine.conditions import test_of
+from zerograd.static.engine.emit import emit
+from zerograd.static.engine.frame import Frame, path_of
+from zerograd.static.engine.keys import joined, keys_of
+from zerograd.static.engine.values import (
+    NOTHING,
+    Constant,
+    External,
+    Function,
+    Gradient,
+    Instance,
+    Leaf,
+    Mapping,
+    Module,
+    Named,
+    Namespace,
+    Optimizer,
+    Params,
+    Several,
+    Super,
+    Tensor,
+    Tested,
+    Value,
+)
+from zerograd.static.engine.words import is_optimizer_name
+
+CUTS = frozenset(
+    ["data", "shape", "dtype", "device", "grad_fn", "is_leaf", "requires_grad", "ndim", "itemsize"]
+)
+
+
+def evaluate(frame: Frame, node: ast.AST) -> Value:
+    """Return what `node` stands for; events inside it go to the frame."""
+    read = _READERS.get(type(node))
+    return read(frame, node) if read is not None else _other(frame, node)
+
+
+def _other(frame: Frame, node: ast.AST) -> Value:
+    for inner in ast.iter_child_nodes(node):
+        if isinstance(inner, ast.expr):
+            evaluate(frame, inner)
+    return NOTHING
+
+
+def _name(frame: Frame, node: ast.Name) -> Value:
+    return frame.lookup(node.id)
+
+
+def _constant(frame: Frame, node: ast.Constant) -> Value:
+    return Constant(node.value)
+
+
+def _attribute(frame: Frame, node: ast.Attribute) -> Value:
+    base = evaluate(frame, node.value)
+    value = attribute(frame, base, node.attr)
+    if isinstance(value, Gradient) and isinstance(value.of, Leaf) and not frame.program.peeking:
+        _use_leaf(frame, node, value.of)
+    return value
+
+
+def _use_leaf(frame: Frame, node: ast.Attribute, leaf: Leaf) -> None:
+    """Reading the gradient of an input is its use, as a step is that of a parameter."""
+    emit(
+        frame,
+        EventKind.STEP,
+        node,
+        optimizer=frame.program.by_hand(frozenset((leaf.key,))),
+        name=path_of(node.value) or leaf.key,
+        leaf=True,
+        sure=False,
+    )
+
+
+def attribute(frame: Frame, base: Value, name: str) -> Value:
+    """Return the attribute `name` of a value."""
+    if isinstance(base, External):
+        return External(f"{base.dotted}.{name}")
+    if isinstance(base, Named):
+        return Gradient(base) if name == "grad" else Named(f"{base.path}.{name}")
+    if isinstance(base, Instance):
+        return frame.program.instance_attribute(base, name)
+    if isinstance(base, Module):
+        return _module_attribute(frame, base, name)
+    if isinstance(base, Params | Leaf | Tensor):
+        if name == "grad":
+            return Gradient(base)
+        if name in ("data", "detach") and not isinstance(base, Tensor):
+            return base
+        return Tensor() if name in CUTS else base
+    if isinstance(base, Gradient):
+        return base
+    if isinstance(base, Optimizer):
+        return _optimizer_attribute(base, name)
+    if isinstance(base, Namespace):
+        return frame.program.global_value(base.unit, name) or NOTHING
+    if isinstance(base, Mapping):
+        return base.items.get(name, NOTHING)
+    if isinstance(base, Super):
+        return frame.program.super_attribute(base, name)
+    return NOTHING
+
+
+def _module_attribute(frame: Frame, base: Module, name: str) -> Value:
+    known = frame.program.attached(base.key, name)
+    if known is not None:
+        return known
+    if name == "module":  # DataParallel and its kin
+        return base
+    path = f"{base.key}.{name}"
+    return Named(path) if is_optimizer_name(path) else Module(path)
+
+
+def _optimizer_attribute(base: Optimizer, name: str) -> Value:
+    if name == "param_groups":
+        keys = base.keys if base.keys is not None else frozenset((f"?{base.key}",))
+        return Several([Mapping({"params": Params(keys)})], open=True)
+    if name in ("optimizer", "optim", "_optimizer", "base_optimizer"):
+        return base
+    return NOTHING
+
+
+def _call(frame: Frame, node: ast.Call) -> Value:
+    return call(frame, node)
+
+
+def _subscript(frame: Frame, node: ast.Subscript) -> Value:
+    base = evaluate(frame, node.value)
+    index = evaluate(frame, node.slice)
+    return item_of(base, index.value if isinstance(index, Constant) else None)
+
+
+def item_of(base: Value, index: object) -> Value:
+    """Return an item; an index of None is one that cannot be told."""
+    if isinstance(base, Several):
+        if isinstance(index, int) and not base.open and -len(base.items) <= index < len(base.items):
+            return base.items[index]
+        return joined(base.items) if base.items else NOTHING
+    if isinstance(base, Mapping):
+        if index in base.items:
+            return base.items[index]
+        return joined(list(base.items.values())) if base.items else NOTHING
+    if isinstance(base, Named):
+        return Named(f"{base.path}[{index!r}]" if index is not None else f"{base.path}[*]")
+    if isinstance(base, Module):
+        return Module(f"{base.key}.{index if index is not None else '[*]'}")
+    if isinstance(base, Params):
+        return Params(base.keys, one=True)
+    if isinstance(base, Tensor | Leaf | Gradient):
+        return base
+    return NOTHING
+
+
+def _several(frame: Frame, node: ast.Tuple | ast.List | ast.Set) -> Value:
+    items: list[Value] = []
+    for each in node.elts:
+        value = evaluate(frame, each.value if isinstance(each, ast.Starred) else each)
+        if isinstance(each, ast.Starred) and isinstance(value, Several):
+            items.extend(value.items)
+        else:
+            items.append(value)
+    return Several(items)
+
+
+def _dict(frame: Frame, node: ast.Dict) -> Value:
+    items: dict[object, Value] = {}
+    for number, (key, each) in enumerate(zip(node.keys, node.values, strict=True)):
+        value = evaluate(frame, each)
+        if key is None:
+            if isinstance(value, Mapping):
+                items.update(value.items)
+        elif isinstance(key, ast.Constant):
+            items[key.value] = value
+        else:
+            items[("?", number)] = value
+    return Mapping(items)
+
+
+def _binary(frame: Frame, node: ast.BinOp) -> Value:
+    left, right = evaluate(frame, node.left), evaluate(frame, node.right)
+    if isinstance(node.op, ast.Add):
+        if isinstance(left, Several) and isinstance(right, Several):
+            return Several([*left.items, *right.items], left.open or right.open)
+        if isinstance(left, Params | Several) and isinstance(right, Params | Several):
+            return Params(keys_of(left) | keys_of(right))
+    value = tensor_of([left, right])
+    if isinstance(value, Tensor) and isinstance(node.op, ast.Div | ast.Mult):
+        return Tensor(
+            value.deps, sure=value.sure, scaler=value.scaler, averaged=True, leaves=value.leaves
+        )
+    return value
+
+
+def tensor_of(values: list[Value]) -> Value:
+    """Return what computing with these values gives: it depends on what any of them does."""
+    return Arguments(values, {}).computed()
+
+
+def _unary(frame: Frame, node: ast.UnaryOp) -> Value:
+    if isinstance(node.op, ast.Not):
+        return _tested(frame, node)
+    value = evaluate(frame, node.operand)
+    if isinstance(value, Constant) and isinstance(value.value, int | float):
+        return Constant(-value.value if isinstance(node.op, ast.USub) else value.value)
+    return value
+
+
+def _tested(frame: Frame, node: ast.expr) -> Value:
+    _other(frame, node)
+    return Tested(test_of(frame, node))
+
+
+def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
+    if any(isinstance(each, ast.Compare | ast.UnaryOp) for each in node.values):
+        return _tested(frame, node)
+    values = [evaluate(frame, each) for each in node.values]
+    known = [value for value in values if not isinstance(value, Constant | Named)]
+    return known[-1] if known else values[-1]
+
+
+def _choice(frame: Frame, node: ast.IfExp) -> Value:
+    test = test_of(frame, node.test)
+    if test.kind in ("always", "never"):
+        return evaluate(frame, node.body if test.kind == "always" else node.orelse)
+    return joined([evaluate(frame, node.body), evaluate(frame, node.orelse)])
+
+
+def _lambda(frame: Frame, node: ast.Lambda) -> Value:
+    return Function(node, frame.unit, closure={**frame.closure, **frame.locals})
+
+
+def _comprehension(
+    frame: Frame, node: ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp
+) -> Value:
+    saved = dict(frame.locals)
+    rounds: list[Value] = []
+    open_ended = True
+    for number, generator in enumerate(node.generators):
+        source = evaluate(frame, generator.iter)
+        rounds, open_ended = items_of(source)
+        if number < len(node.generators) - 1:
+            frame.program.bind(frame, generator.target, rounds[0] if rounds else NOTHING)
+    last = node.generators[-1]
+    results: list[Value] = []
+    for each in rounds or [NOTHING]:
+        frame.program.bind(frame, last.target, each)
+        if isinstance(node, ast.DictComp):
+            evaluate(frame, node.key)
+            results.append(evaluate(frame, node.value))
+        else:
+            results.append(evaluate(frame, node.elt))
+    frame.locals = saved
+    if results and all(isinstance(value, Params) and value.one for value in results):
+        return Params(keys_of(Several(results)))
+    return Several(results, open_ended)
+
+
+def items_of(value: Value) -> tuple[list[Value], bool]:
+    """Return what a loop over `value` yields, and whether there may be more."""
+    if isinstance(value, Several):
+        return value.items, value.open
+    if isinstance(value, Params):
+        return [Params(value.keys, one=True)], True
+    if isinstance(value, Named):
+        return [Named(f"{value.path}[*]")], True
+    if isinstance(value, Mapping):
+        return [Constant(key) for key in value.items], False
+    if isinstance(value, Module):
+        return [Module(f"{value.key}.[*]")], True
+    return [NOTHING], True
+
+
+def _inner(frame: Frame, node: Any) -> Value:
+    return evaluate(frame, node.value) if node.value is not None else NOTHING
+
+
+def _walrus(frame: Frame, node: ast.NamedExpr) -> Value:
+    value = evaluate(frame, node.value)
+    frame.program.bind(frame, node.target, value)
+    return frame.lookup(node.target.id)
+
+
+_READERS: dict[type[ast.AST], Callable[[Frame, Any], Value]] = {
+    ast.Name: _name,
+    ast.Constant: _constant,
+    ast.Attribute: _attribute,
+    ast.Call: _call,
+    ast.Subscript: _subscript,
+    ast.Tuple: _several,
+    ast.List: _several,
+    ast.Set: _several,
+    ast.Dict: _dict,
+    ast.BinOp: _binary,
+    ast.UnaryOp: _unary,
+    ast.Compare: _tested,
+    ast.BoolOp: _boolean,
+    ast.IfExp: _choice,
+    ast.Lambda: _lambda,
+    ast.ListComp: _comprehension,
+    ast.GeneratorExp: _comprehension,
+    ast.SetComp: _comprehension,
+    ast.DictComp: _comprehension,
+    ast.Starred: _inner,
+    ast.Await: _inner,
+    ast.Yield: _inner,
+    ast.YieldFrom: _inner,
+    ast.NamedExpr: _walrus,
+}

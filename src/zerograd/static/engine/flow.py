@@ -1,0 +1,317 @@
+"""The states that each line may be reached in.
+
+A point of the program holds, for each bucket, a set of (state, literals): the
+state a bucket may be in, and the conditions under which it is. States and events
+are numbered and every transition is computed once, so that following a path
+costs dictionary look-ups only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from zerograd.lifecycle.events import Event
+from zerograd.lifecycle.machine import advance
+from zerograd.lifecycle.state import INITIAL, UNKNOWN, BucketState
+from zerograd.static.engine.ir import (
+    Attempt,
+    Block,
+    Branch,
+    Happening,
+    Haze,
+    Jump,
+    Loop,
+    Node,
+    Reset,
+    Scope,
+)
+
+Literals = frozenset[int]  # atom number * 2, plus 1 where it is true
+Pair = tuple[int, Literals]  # state number and literals
+Point = dict[str, frozenset[Pair]]  # bucket -> pairs
+
+MOST_PAIRS = 256
+MOST_ROUNDS = 24
+NO_LITERALS: Literals = frozenset()
+
+
+class Exits:
+    """Where paths leave a block other than at its end."""
+
+    __slots__ = ("breaks", "continues", "returns")
+
+    def __init__(self) -> None:
+        self.breaks: list[Point] = []
+        self.continues: list[Point] = []
+        self.returns: list[Point] = []
+
+
+class Flow:
+    """One interpretation of a root's skeleton.
+
+    `reached` holds, for each event, every pair it was reached with.
+    """
+
+    def __init__(self, atoms: dict[str, int], varying: dict[int, frozenset[int]]) -> None:
+        self._atoms = atoms  # key -> number
+        self._varying = varying  # id of a loop -> numbers of the atoms that change in it
+        self._numbers: dict[tuple[BucketState, bool], int] = {}
+        self.states: list[tuple[BucketState, bool]] = []  # the state, and whether it is hazy
+        self._moves: dict[tuple[int, int, str], int] = {}
+        self._events: list[Event] = []  # keeps the events alive, so that their ids stay theirs
+        self._known: dict[tuple[int, frozenset[tuple[str, frozenset[Pair]]]], Point | None] = {}
+        self.reached: dict[int, dict[str, set[Pair]]] = {}
+        self.budget = 20_000  # nodes interpreted; past that the function is left alone
+
+    def number(self, state: BucketState, hazy: bool) -> int:
+        key = (state, hazy)
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self.states)
+            self.states.append(key)
+        return found
+
+    def start(self, buckets: list[str], hazy: bool) -> Point:
+        state = replace(INITIAL, absent=False) if hazy else INITIAL
+        return {bucket: frozenset(((self.number(state, hazy), NO_LITERALS),)) for bucket in buckets}
+
+    def run(self, block: Block, point: Point | None) -> Point | None:
+        exits = Exits()
+        end = self._block(block, point, exits)
+        return _join([end, *exits.returns])
+
+    def _block(self, block: Block, point: Point | None, exits: Exits) -> Point | None:
+        for node in block:
+            if point is None or self.budget <= 0:
+                return None
+            self.budget -= 1
+            point = self._node(node, point, exits)
+        return point
+
+    def _node(self, node: Node, point: Point, exits: Exits) -> Point | None:
+        if isinstance(node, Happening):
+            return self._happen(node, point)
+        if isinstance(node, Branch):
+            return self._branch(node, point, exits)
+        if isinstance(node, Loop):
+            return self._loop(node, point, exits)
+        if isinstance(node, Scope):
+            return self._scope(node, point)
+        if isinstance(node, Jump):
+            if node.how == "break":
+                exits.breaks.append(point)
+            elif node.how == "continue":
+                exits.continues.append(point)
+            elif node.how == "return":
+                exits.returns.append(point)
+            return None
+        if isinstance(node, Attempt):
+            return self._attempt(node, point, exits)
+        if isinstance(node, Haze):
+            return self._haze(node, point)
+        if isinstance(node, Reset):
+            return self._reset(node, point)
+        return point
+
+    def _happen(self, node: Happening, point: Point) -> Point:
+        event = node.event
+        if event is None:
+            return point
+        reached = self.reached.setdefault(id(node), {})
+        after: Point = {}
+        for bucket, pairs in point.items():
+            reached.setdefault(bucket, set()).update(pairs)
+            after[bucket] = frozenset(
+                [(self._move(state, event, bucket), literals) for state, literals in pairs]
+            )
+        if node.partial:
+            for bucket in node.partial:
+                if bucket in after:
+                    after[bucket] = self._forgotten(after[bucket])
+        return after
+
+    def _move(self, number: int, event: Event, bucket: str) -> int:
+        key = (number, id(event), bucket)
+        found = self._moves.get(key)
+        if found is None:
+            self._events.append(event)
+            state, hazy = self.states[number]
+            if bucket in event.reach:
+                hazy = hazy and event.kind.value not in ("clear", "backward", "assign")
+            found = self._moves[key] = self.number(advance(state, event, bucket), hazy)
+        return found
+
+    def _forgotten(self, pairs: frozenset[Pair]) -> frozenset[Pair]:
+        found = set()
+        for number, literals in pairs:
+            state, _ = self.states[number]
+            found.add((self.number(replace(UNKNOWN, stepped=state.stepped), False), literals))
+        return frozenset(found)
+
+    def _haze(self, node: Haze, point: Point) -> Point:
+        after = dict(point)
+        for bucket in node.buckets:
+            if bucket not in after:
+                continue
+            if node.whole:
+                after[bucket] = self._forgotten(after[bucket])
+            else:
+                after[bucket] = frozenset(
+                    (self.number(self.states[number][0], True), literals)
+                    for number, literals in after[bucket]
+                )
+        return after
+
+    def _reset(self, node: Reset, point: Point) -> Point:
+        after = dict(point)
+        fresh = self.number(INITIAL, False)
+        for bucket in node.buckets:
+            if bucket in after:
+                after[bucket] = frozenset((fresh, literals) for _, literals in after[bucket])
+        return after
+
+    def _branch(self, node: Branch, point: Point, exits: Exits) -> Point | None:
+        atom = self._atoms.get(node.atom)
+        if atom is None:
+            then, otherwise = point, point
+        else:
+            then = _assume(point, atom * 2 + 1, atom * 2)
+            otherwise = _assume(point, atom * 2, atom * 2 + 1)
+        return _join(
+            [
+                self._block(node.then, then, exits) if _is_reachable(then) else None,
+                self._block(node.otherwise, otherwise, exits) if _is_reachable(otherwise) else None,
+            ]
+        )
+
+    def _scope(self, node: Scope, point: Point) -> Point | None:
+        key = (id(node), frozenset(point.items()))
+        if key in self._known:
+            return self._known[key]
+        inner = Exits()
+        end = self._block(node.body, point, inner)
+        result = self._known[key] = _join([end, *inner.returns])
+        return result
+
+    def _attempt(self, node: Attempt, point: Point, exits: Exits) -> Point | None:
+        """A handler is entered from anywhere in the body, so nothing is known there."""
+        end = self._block(node.body, point, exits)
+        if end is not None:
+            end = self._block(node.otherwise, end, exits)
+        ends = [end]
+        for handler in node.handlers:
+            anywhere = {bucket: self._forgotten(pairs) for bucket, pairs in point.items()}
+            ends.append(self._block(handler, anywhere, exits))
+        joined = _join(ends)
+        if joined is None:
+            return None
+        return self._block(node.finally_, joined, exits)
+
+    def _loop(self, node: Loop, point: Point, exits: Exits) -> Point | None:
+        """Three rounds at least, then until nothing new comes round."""
+        varying = self._varying.get(id(node), frozenset())
+        point = self._entered(node, point)
+        seen: dict[str, set[Pair]] = {bucket: set(pairs) for bucket, pairs in point.items()}
+        ends: list[Point | None] = []
+        now: Point | None = point
+        for number in range(1, MOST_ROUNDS + 1):
+            if now is None:
+                break
+            inner = Exits()
+            end = self._block(node.body, now, inner)
+            exits.returns.extend(inner.returns)
+            ends.extend(_dropped(each, varying) for each in inner.breaks)
+            back = _join([end, *inner.continues])
+            if back is None:
+                break
+            back = {bucket: self._turned(pairs, varying) for bucket, pairs in back.items()}
+            if number >= 3 and not node.endless:
+                ends.append(_dropped(back, varying))
+            fresh = {
+                bucket: frozenset(pairs - seen.setdefault(bucket, set()))
+                for bucket, pairs in back.items()
+            }
+            for bucket, pairs in back.items():
+                seen[bucket] |= pairs
+            if number < 3:
+                now = back
+            elif any(fresh.values()):
+                now = fresh
+            else:
+                break
+        after = _join(ends)
+        if after is None:
+            return None
+        return self._block(node.otherwise, after, exits) if node.otherwise else after
+
+    def _entered(self, node: Loop, point: Point) -> Point:
+        """A loop entered anew: nobody has stepped in it yet."""
+        after: Point = {}
+        for bucket, pairs in point.items():
+            found = set()
+            for number, literals in pairs:
+                state, hazy = self.states[number]
+                if state.stepped:
+                    number = self.number(replace(state, stepped=frozenset()), hazy)
+                found.add((number, literals))
+            after[bucket] = frozenset(found)
+        return after
+
+    def _turned(self, pairs: frozenset[Pair], varying: frozenset[int]) -> frozenset[Pair]:
+        """The next iteration: what may change is forgotten, but for its last truth."""
+        found = set()
+        for number, literals in pairs:
+            kept = {each for each in literals if each >= 0 and each // 2 not in varying}
+            # a negative literal tells the truth of an atom one iteration back
+            kept |= {-each - 1 for each in literals if each >= 0 and each // 2 in varying}
+            found.add((number, frozenset(kept)))
+        if len(found) > MOST_PAIRS:
+            found = {
+                (number, frozenset(each for each in literals if each >= 0))
+                for number, literals in found
+            }
+        if len(found) > MOST_PAIRS:
+            found = {(number, NO_LITERALS) for number, _ in found}
+        return frozenset(found)
+
+
+def _assume(point: Point, holds: int, fails: int) -> Point:
+    """Return the pairs on one side of a branch, which then know that side."""
+    return {
+        bucket: frozenset(
+            [
+                (number, literals if holds in literals else literals | {holds})
+                for number, literals in pairs
+                if fails not in literals
+            ]
+        )
+        for bucket, pairs in point.items()
+    }
+
+
+def _is_reachable(point: Point) -> bool:
+    return not point or any(point.values())
+
+
+def _dropped(point: Point, varying: frozenset[int]) -> Point:
+    """After a loop its own conditions say nothing any more."""
+    return {
+        bucket: frozenset(
+            (number, frozenset(each for each in literals if each >= 0 and each // 2 not in varying))
+            for number, literals in pairs
+        )
+        for bucket, pairs in point.items()
+    }
+
+
+def _join(points: list[Point | None]) -> Point | None:
+    found = [point for point in points if point is not None]
+    if not found:
+        return None
+    if len(found) == 1:
+        return found[0]
+    joined: Point = {}
+    for point in found:
+        for bucket, pairs in point.items():
+            joined[bucket] = joined[bucket] | pairs if bucket in joined else pairs
+    return joined

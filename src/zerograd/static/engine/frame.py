@@ -1,0 +1,141 @@
+"""The frame of a function being read: its names, its values, and where its events go."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from zerograd.static.engine.ir import Block, Loop, Node
+from zerograd.static.engine.unit import ClassUnit, Unit
+from zerograd.static.engine.values import NOTHING, Named, Value
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.program import Program
+
+
+class Frame:
+    """One reading of one function (or module) with its parameters bound."""
+
+    __slots__ = (
+        "accumulating",
+        "closure",
+        "globals",
+        "inside",
+        "locals",
+        "loop",
+        "no_grad",
+        "number",
+        "out",
+        "owner",
+        "program",
+        "returned",
+        "self_value",
+        "spellings",
+        "unit",
+        "versions",
+    )
+
+    def __init__(
+        self,
+        program: Program,
+        unit: Unit,
+        number: int,
+        *,
+        closure: dict[str, Value] | None = None,
+        self_value: Value | None = None,
+        owner: ClassUnit | None = None,
+        loop: Loop | None = None,
+    ) -> None:
+        self.program = program
+        self.unit = unit
+        self.number = number
+        self.locals: dict[str, Value] = {}
+        self.closure = closure or {}
+        self.globals = program.globals_of(unit)
+        self.self_value = self_value
+        self.owner = owner  # the class whose method this is
+        self.out: Block = []
+        self.loop = loop
+        self.returned: list[Value] = []
+        self.no_grad = False
+        self.accumulating = False  # inside `with accelerator.accumulate(…)`
+        self.inside = False  # inside a method of an optimizer
+        self.versions: dict[str, int] = {}
+        # a parameter -> how the caller spells it, and whether that may change between calls
+        self.spellings: dict[str, tuple[str, frozenset[str], bool]] = {}
+
+    def emit(self, node: Node) -> None:
+        self.out.append(node)
+
+    def lookup(self, name: str) -> Value:
+        """Return what a name stands for here."""
+        for scope in (self.locals, self.closure, self.globals):
+            value = scope.get(name)
+            if value is not None:
+                return value
+        found = self.program.global_value(self.unit, name)
+        return found if found is not None else Named(name)
+
+    def assign(self, name: str, value: Value) -> None:
+        self.locals[name] = value
+        self.versions[name] = self.versions.get(name, 0) + 1
+
+    def forget(self, names: frozenset[str]) -> None:
+        """Names that a loop assigns hold nothing certain at its head."""
+        for name in names:
+            value = self.locals.get(name)
+            if value is not None:
+                self.versions[name] = self.versions.get(name, 0) + 1
+                if not self.program.is_lasting(value):
+                    self.locals[name] = NOTHING
+
+    def spelling(self, name: str) -> tuple[str, frozenset[str], bool]:
+        """Return a name as the atoms of conditions know it: text, names behind it, volatile."""
+        known = self.spellings.get(name)
+        if known is not None and not self.versions.get(name):
+            return known
+        if name in self.locals:
+            mark = f"{name}#{self.number}"
+            return f"{mark}.{self.versions.get(name, 0)}", frozenset((mark,)), False
+        return name, frozenset((name,)), False
+
+
+def names_stored(nodes: list[ast.stmt]) -> frozenset[str]:
+    """Return the names and attribute paths that these statements assign."""
+    found: set[str] = set()
+    for statement in nodes:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name):
+                if not isinstance(node.ctx, ast.Load):
+                    found.add(node.id)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                path = path_of(node)
+                if path:
+                    found.add(path)
+    return frozenset(found)
+
+
+def mentions_gradient(node: ast.AST) -> bool:
+    """Does an expression read some `.grad`?"""
+    return any(isinstance(each, ast.Attribute) and each.attr == "grad" for each in ast.walk(node))
+
+
+def path_of(node: ast.AST) -> str:
+    """Return the dotted text of a name or attribute, with subscripts, or an empty string.
+
+    >>> path_of(ast.parse("self.opts[0].x", mode="eval").body)
+    'self.opts[0].x'
+    """
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        base = path_of(node.value)
+        return f"{base}.{node.attr}" if base else ""
+    if isinstance(node, ast.Subscript):
+        base = path_of(node.value)
+        if not base:
+            return ""
+        if isinstance(node.slice, ast.Constant):
+            return f"{base}[{node.slice.value!r}]"
+        return f"{base}[*]"
+    return ""

@@ -1,0 +1,195 @@
+"""The skeleton of a function: its gradient events and the control flow around them.
+
+Everything that neither is an event nor steers one is gone. A node is made once
+and interpreted many times, over sets of states.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.events import Event, EventKind, Spot
+from zerograd.static.engine.values import Optimizer
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.unit import Unit
+
+
+class Node:
+    __slots__ = ()
+
+
+Block = list[Node]
+
+
+class Happening(Node):
+    """An event before it is known which buckets there are in the program."""
+
+    __slots__ = (
+        "averaged",
+        "event",
+        "guards",
+        "inside",
+        "keys",
+        "kind",
+        "leaf",
+        "loop",
+        "marked",
+        "name",
+        "node",
+        "optimizer",
+        "partial",
+        "scaler",
+        "spot",
+        "sure",
+        "to_none",
+        "unit",
+    )
+
+    def __init__(
+        self,
+        kind: EventKind,
+        unit: Unit,
+        node: ast.AST,
+        spot: Spot,
+        *,
+        optimizer: Optimizer | None = None,
+        keys: frozenset[str] | None = None,
+        sure: bool = True,
+        name: str = "",
+        scaler: str = "",
+        to_none: bool = True,
+        inside: bool = False,
+        leaf: bool = False,
+        averaged: bool = False,
+    ) -> None:
+        self.kind = kind
+        self.unit = unit
+        self.node = node
+        self.spot = spot
+        self.optimizer = optimizer
+        self.keys = keys  # buckets by key; None: all that may be meant
+        self.sure = sure
+        self.name = name  # the object as the user writes it here
+        self.scaler = scaler
+        self.to_none = to_none
+        self.inside = inside
+        self.leaf = leaf
+        self.averaged = averaged
+        self.guards: frozenset[str] = frozenset()  # atoms of the branches around it
+        self.marked = False
+        self.loop: Loop | None = None
+        self.event: Event | None = None  # filled in when the program's buckets are known
+        self.partial: tuple[str, ...] = ()  # buckets that a clear reaches in part
+
+
+class Reset(Node):
+    """A network, leaf or optimizer made anew: its buckets are as new."""
+
+    __slots__ = ("buckets", "keys")
+
+    def __init__(self, keys: frozenset[str]) -> None:
+        self.keys = keys
+        self.buckets: tuple[str, ...] = ()
+
+
+class Haze(Node):
+    """A call that cannot be seen. `whole`: it has the optimizer, so all may have happened."""
+
+    __slots__ = ("buckets", "keys", "whole")
+
+    def __init__(self, keys: frozenset[str] | None, whole: bool) -> None:
+        self.keys = keys
+        self.whole = whole
+        self.buckets: tuple[str, ...] = ()
+
+
+class Branch(Node):
+    __slots__ = ("atom", "otherwise", "then")
+
+    def __init__(self, atom: str, then: Block, otherwise: Block) -> None:
+        self.atom = atom  # empty: nothing is known of it
+        self.then = then
+        self.otherwise = otherwise
+
+
+class Loop(Node):
+    """A loop that runs three times or more.
+
+    `varying` are the atoms whose truth may change from one iteration to the next;
+    `endless` loops end by break alone.
+    """
+
+    __slots__ = ("body", "endless", "node", "otherwise", "parent", "pseudo", "varying")
+
+    def __init__(self, node: ast.AST | None, parent: Loop | None) -> None:
+        self.node = node
+        self.parent = parent
+        self.body: Block = []
+        self.otherwise: Block = []
+        self.varying: set[str] = set()
+        self.endless = False
+        self.pseudo = False  # a method that some loop elsewhere calls
+
+
+class Scope(Node):
+    """A called function: a return ends here."""
+
+    __slots__ = ("body",)
+
+    def __init__(self, body: Block) -> None:
+        self.body = body
+
+
+class Attempt(Node):
+    __slots__ = ("body", "finally_", "handlers", "otherwise")
+
+    def __init__(
+        self, body: Block, handlers: list[Block], otherwise: Block, finally_: Block
+    ) -> None:
+        self.body = body
+        self.handlers = handlers
+        self.otherwise = otherwise
+        self.finally_ = finally_
+
+
+class Jump(Node):
+    """`break`, `continue`, `return` or `raise`."""
+
+    __slots__ = ("how",)
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+
+
+BREAK, CONTINUE, RETURN, RAISE = (Jump(how) for how in ("break", "continue", "return", "raise"))
+
+
+def walk(block: Block, seen: set[int] | None = None) -> list[Node]:
+    """Return every node below `block`, shared ones once."""
+    seen = set() if seen is None else seen
+    found: list[Node] = []
+    stack: list[Node] = list(reversed(block))
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        found.append(node)
+        for inner in inner_blocks(node):
+            stack.extend(reversed(inner))
+    return found
+
+
+def inner_blocks(node: Node) -> list[Block]:
+    """Return the blocks that stand directly inside `node`."""
+    if isinstance(node, Branch):
+        return [node.then, node.otherwise]
+    if isinstance(node, Loop):
+        return [node.body, node.otherwise]
+    if isinstance(node, Scope):
+        return [node.body]
+    if isinstance(node, Attempt):
+        return [node.body, *node.handlers, node.otherwise, node.finally_]
+    return []

@@ -1,0 +1,298 @@
+"""From the states at each event to findings, in the user's own names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.events import EventKind, Spot
+from zerograd.lifecycle.findings import Finding, explain
+from zerograd.lifecycle.judge import Literal, Verdict, judge_set
+from zerograd.lifecycle.machine import advance
+from zerograd.lifecycle.state import BucketState
+from zerograd.rules import BY_CODE
+from zerograd.static.engine.ir import Block, Branch, Happening, Loop, inner_blocks
+from zerograd.static.engine.objects import is_by_hand
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.buckets import Buckets
+    from zerograd.static.engine.flow import Flow, Pair
+    from zerograd.static.engine.program import Program
+
+_AT_STEP = tuple(
+    BY_CODE[code]
+    for code in ("ZG101", "ZG102", "ZG202", "ZG302", "ZG303", "ZG305", "ZG401", "ZG402")
+)
+_NEEDS_CERTAINTY = frozenset(("ZG102", "ZG401", "ZG402"))  # not judged behind unseen calls
+_AT_CLIP = (BY_CODE["ZG301"], BY_CODE["ZG304"])
+
+
+class Judgement:
+    """Judges one root once its states are known."""
+
+    def __init__(
+        self,
+        program: Program,
+        block: Block,
+        buckets: Buckets,
+        flow: Flow,
+        atoms: dict[str, int],
+        doubted: bool,
+    ) -> None:
+        self._program = program
+        self._buckets = buckets
+        self._flow = flow
+        self._keys = {number: key for key, number in atoms.items()}
+        self._doubted = doubted  # the loop around it is assumed, and others may clear
+        self._names = {
+            each.optimizer.key: each.name
+            for each in reversed(buckets.happenings)
+            if each.optimizer is not None and each.name
+        }
+        _mark_guards(block, frozenset(), set())
+
+    def findings(self) -> Iterable[Finding]:
+        for node in self._buckets.happenings:
+            if node.event is None or id(node) not in self._flow.reached:
+                continue
+            if node.kind is EventKind.STEP:
+                yield from self._at_step(node)
+            elif node.kind is EventKind.CLIP:
+                yield from self._judge(node, _AT_CLIP, node.event.buckets)
+            elif node.kind is EventKind.CLEAR:
+                yield from self._cleared_early(node)
+            elif node.kind is EventKind.TOUCH:
+                yield from self._absent(node)
+
+    def _at_step(self, node: Happening) -> Iterable[Finding]:
+        assert node.event is not None
+        found = list(self._judge(node, _AT_STEP, node.event.buckets))
+        yield from found
+        if not any(each.rule.code in ("ZG101", "ZG402") and each.certain for each in found):
+            yield from self._leaked(node)
+
+    def _states(
+        self, node: Happening, bucket: str, *, certain_only: bool
+    ) -> dict[BucketState, list[frozenset[Literal]]]:
+        states: dict[BucketState, list[frozenset[Literal]]] = {}
+        for number, literals in self._flow.reached[id(node)].get(bucket, ()):
+            state, hazy = self._flow.states[number]
+            if hazy and certain_only:
+                state = replace(state, unknown=True)
+            states.setdefault(state, []).append(self._literals(literals))
+        return states
+
+    def _literals(self, literals: frozenset[int]) -> frozenset[Literal]:
+        return frozenset((self._keys[each // 2], bool(each % 2)) for each in literals if each >= 0)
+
+    def _judge(
+        self, node: Happening, rules: Iterable[object], buckets: tuple[str, ...]
+    ) -> Iterable[Finding]:
+        event = node.event
+        assert event is not None
+        found: list[Verdict] = []
+        for strict in (True, False):
+            chosen = [
+                rule
+                for rule in rules
+                if (rule.code in _NEEDS_CERTAINTY) is strict  # type: ignore[attr-defined]
+            ]
+            held = {
+                bucket: self._states(node, bucket, certain_only=strict)
+                for bucket in buckets
+                if bucket in self._flow.reached[id(node)]
+            }
+            if chosen and held:
+                found.extend(judge_set(held, event, chosen))  # type: ignore[arg-type]
+        for verdict in found:
+            certain = verdict.certain and self._is_plausible(node, verdict)
+            certain = certain and not (self._doubted and verdict.rule.after_step)
+            yield self._finding(node, verdict.rule.code, verdict.state, certain)
+
+    def _is_plausible(self, node: Happening, verdict: Verdict) -> bool:
+        """A condition that guards the clear but not the step must not hide one that guards both.
+
+        If the step has a guard of its own that the clear has not, the two may be
+        the same condition in other words: that is not for us to say.
+        """
+        if verdict.condition is None:
+            return True
+        own = node.guards
+        if verdict.condition[0] in own:
+            return True
+        clears = [
+            each
+            for each in self._buckets.happenings
+            if each.kind is EventKind.CLEAR and verdict.condition[0] in each.guards
+        ]
+        fixed = {
+            key for key in own if node.loop is None or not self._program.varies(node.loop, key)
+        }
+        return not clears or any(own - fixed <= each.guards for each in clears)
+
+    def _leaked(self, node: Happening) -> Iterable[Finding]:
+        """ZG201: every state at the step leaves a suspicion that nothing later takes back."""
+        event = node.event
+        assert event is not None
+        for bucket in event.buckets:
+            judged = []
+            for number, _ in self._flow.reached[id(node)].get(bucket, ()):
+                state, _ = self._flow.states[number]
+                if event.owner in state.stepped:
+                    judged.append((state, advance(state, event, bucket)))
+            if not judged or any(after.suspicion is None for _, after in judged):
+                continue
+            if self._is_confirmed(bucket, node.spot):
+                yield self._finding(node, "ZG201", judged[0][1], not self._doubted)
+                return
+
+    def _is_confirmed(self, bucket: str, step: Spot) -> bool:
+        for node in self._buckets.happenings:
+            if node.kind not in (EventKind.BACKWARD, EventKind.CLEAR):
+                continue
+            for number, _ in self._flow.reached.get(id(node), {}).get(bucket, ()):
+                found = self._flow.states[number][0].suspicion
+                if found is not None and found.step == step:
+                    return True
+        return False
+
+    def _cleared_early(self, node: Happening) -> Iterable[Finding]:
+        """ZG501: in an iteration after one that did not step, the clear drops what was filled."""
+        event = node.event
+        if event is None or node.inside or node.loop is None:
+            return
+        varying = {key for key in node.guards if self._program.varies(node.loop, key)}
+        for owner, guard in self._window_guards(node):
+            if varying - {guard}:
+                continue  # a condition of its own, which may be the window's start
+            number = next(n for n, key in self._keys.items() if key == guard)
+            for truth in (0, 1):
+                before = -(number * 2 + truth) - 1
+                held = [b for b in event.buckets if b in self._buckets.holdings[owner]]
+                if held and all(self._drops(node, b, owner, before) for b in held):
+                    if truth != self._stepping_side(owner, guard):
+                        name = self._names.get(owner, owner)
+                        state = self._example(node, held[0], before)
+                        yield self._finding(node, "ZG501", state, True, name)
+                        return
+
+    def _window_guards(self, node: Happening) -> Iterable[tuple[str, str]]:
+        """Yield the owners whose step stands under a counter in the loop of this clear."""
+        for each in self._buckets.happenings:
+            if each.kind is not EventKind.STEP or each.optimizer is None:
+                continue
+            for key in sorted(each.guards):
+                atom = self._program.atoms.get(key)
+                known = key in self._keys.values()
+                if known and atom is not None and atom.counter and each.loop is not None:
+                    if self._program.varies(each.loop, key):
+                        yield each.optimizer.key, key
+
+    def _stepping_side(self, owner: str, guard: str) -> int:
+        """Return 1 if the owner steps where the guard is true, else 0."""
+        for each in self._buckets.happenings:
+            if each.kind is EventKind.STEP and each.optimizer is not None:
+                if each.optimizer.key == owner and guard in each.guards:
+                    number = next(n for n, key in self._keys.items() if key == guard)
+                    for pairs in self._flow.reached.get(id(each), {}).values():
+                        for _, literals in pairs:
+                            if number * 2 + 1 in literals:
+                                return 1
+                            if number * 2 in literals:
+                                return 0
+        return 1
+
+    def _judged(self, node: Happening, bucket: str, before: int) -> list[Pair]:
+        return [
+            pair
+            for pair in self._flow.reached[id(node)].get(bucket, ())
+            if before in pair[1] and not self._flow.states[pair[0]][0].unknown
+        ]
+
+    def _drops(self, node: Happening, bucket: str, owner: str, before: int) -> bool:
+        judged = self._judged(node, bucket, before)
+        return bool(judged) and all(
+            any(
+                not each.used_by and owner in each.fills
+                for each in self._flow.states[number][0].contributions
+            )
+            for number, _ in judged
+        )
+
+    def _example(self, node: Happening, bucket: str, before: int) -> BucketState:
+        return self._flow.states[self._judged(node, bucket, before)[0][0]][0]
+
+    def _absent(self, node: Happening) -> Iterable[Finding]:
+        """ZG104: some path gets here before the first backward, or after a clear to None."""
+        assert node.event is not None
+        for bucket in node.event.buckets:
+            for number, _ in self._flow.reached[id(node)].get(bucket, ()):
+                state, hazy = self._flow.states[number]
+                if state.absent and not hazy and not state.unknown:
+                    yield self._finding(node, "ZG104", state, not node.guards)
+                    return
+
+    def _finding(
+        self, node: Happening, code: str, state: BucketState, certain: bool, name: str = ""
+    ) -> Finding:
+        event = node.event
+        assert event is not None
+        rule = BY_CODE[code]
+        name = name or self._display(node)
+        finding = explain(rule, event, state, self._code_at)
+        story = rule.tells(state, event)
+        names = {"owner": name, **{k: v for k, v in story.names if k != "owner"}}
+        if "scaler" in names:
+            names["scaler"] = names["scaler"].split("@", 1)[0]
+        message = rule.summary.format_map(names)
+        advice = rule.advice.format_map(names)
+        if node.optimizer is not None and is_by_hand(node.optimizer) and code == "ZG101":
+            message = f"the update of {name} uses gradients that an earlier update already used"
+            advice = f"clear {name}.grad after each update"
+        return replace(
+            finding,
+            message=message,
+            advice=advice,
+            owner=name,
+            certain=certain,
+        )
+
+    def _display(self, node: Happening) -> str:
+        if node.optimizer is not None:
+            return node.name or node.optimizer.key
+        if node.name:
+            return node.name
+        assert node.event is not None
+        for bucket in node.event.buckets:
+            for owner in self._buckets.owners_of(bucket):
+                return self._names.get(owner, owner)
+        return "the optimizer"
+
+    def _code_at(self, spot: Spot) -> str:
+        for each in self._buckets.happenings:
+            if each.spot == spot:
+                return each.unit.source.segment(each.node)
+        return ""
+
+
+def _mark_guards(
+    block: Block, guards: frozenset[str], seen: set[tuple[int, frozenset[str]]]
+) -> None:
+    """Tell every event which conditions stand around it."""
+    for node in block:
+        if isinstance(node, Happening):
+            node.guards = node.guards & guards if node.marked else guards
+            node.marked = True
+            continue
+        key = (id(node), guards)
+        if key in seen:
+            continue
+        seen.add(key)
+        inside = guards
+        if isinstance(node, Branch) and node.atom:
+            inside = guards | {node.atom}
+        elif isinstance(node, Loop):
+            inside = guards
+        for inner in inner_blocks(node):
+            _mark_guards(inner, inside, seen)

@@ -1,0 +1,99 @@
+"""Keys: how buckets are named, and when one covers another."""
+
+from __future__ import annotations
+
+from zerograd.static.engine.values import (
+    NOTHING,
+    Constant,
+    Gradient,
+    Instance,
+    Leaf,
+    Mapping,
+    Module,
+    Named,
+    Optimizer,
+    Params,
+    Several,
+    Tensor,
+    Value,
+    leaves_of,
+)
+
+
+def keys_of(value: Value) -> frozenset[str]:
+    """Return the buckets that `value`, taken as a source of parameters, names."""
+    found: set[str] = set()
+    for each in leaves_of(value):
+        if isinstance(each, Params):
+            found |= each.keys
+        elif isinstance(each, Module | Leaf | Instance):
+            found.add(each.key)
+        elif isinstance(each, Named):
+            found.add(each.path)
+        elif isinstance(each, Optimizer):
+            found |= each.keys if each.keys is not None else {f"?{each.key}"}
+        elif isinstance(each, Gradient):
+            found |= keys_of(each.of)
+    return frozenset(found)
+
+
+def covers(key: str, bucket: str) -> bool:
+    """Does an event on `key` reach the whole of `bucket`?
+
+    >>> covers("net", "net.head"), covers("nets[*]", "nets[0]"), covers("net.head", "net")
+    (True, True, False)
+    """
+    if bucket == key or bucket.startswith(f"{key}.") or bucket.startswith(f"{key}["):
+        return True
+    if "[*]" in key:
+        base = key.split("[*]", 1)[0]
+        return bucket.startswith(f"{base}[")
+    return False
+
+
+def touches(key: str, bucket: str) -> bool:
+    """Does an event on `key` reach a part of `bucket`, or all of it?"""
+    return covers(key, bucket) or covers(bucket, key)
+
+
+def joined(values: list[Value]) -> Value:
+    """Return one value for several that a variable may hold."""
+    known = [
+        value
+        for value in values
+        if value is not NOTHING and not (isinstance(value, Constant) and value.value is None)
+    ]
+    if not known:
+        return values[0] if values else NOTHING
+    first = known[0]
+    if all(value.ident == first.ident for value in known[1:]):
+        return first
+    tensors = [value for value in known if isinstance(value, Tensor)]
+    if tensors:
+        return Tensor(
+            frozenset().union(*(value.deps for value in tensors)),
+            sure=all(value.sure for value in tensors) and len(tensors) == len(known),
+            scaler=next((value.scaler for value in tensors if value.scaler), ""),
+            averaged=any(value.averaged for value in tensors),
+            leaves=frozenset().union(*(value.leaves for value in tensors)),
+        )
+    if all(isinstance(value, Params) for value in known):
+        return Params(keys_of(Several(known)), one=any(getattr(v, "one", False) for v in known))
+    optimizers = [value for value in known if isinstance(value, Optimizer)]
+    if len(optimizers) > 1:
+        return _either_optimizer(optimizers)
+    lasting = [
+        value for value in known if isinstance(value, Optimizer | Module | Instance | Mapping)
+    ]
+    return lasting[0] if lasting else first
+
+
+def _either_optimizer(optimizers: list[Optimizer]) -> Optimizer:
+    """One of several optimizers, as `if adam: opt = Adam(…) else: opt = SGD(…)` makes."""
+    keys: frozenset[str] | None = frozenset()
+    for each in optimizers:
+        keys = None if keys is None or each.keys is None else keys | each.keys
+    either = Optimizer(optimizers[0].key, keys)
+    either.windowed = any(each.windowed for each in optimizers)
+    either.clears_itself = any(each.clears_itself for each in optimizers)
+    return either

@@ -1,0 +1,233 @@
+"""The objects of a program: making, naming and recognising optimizers, networks, scalers."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.ir import Reset
+from zerograd.static.engine.keys import keys_of
+from zerograd.static.engine.values import (
+    NOTHING,
+    Accelerator,
+    Class,
+    Engine,
+    Function,
+    Instance,
+    Leaf,
+    Mapping,
+    Module,
+    Named,
+    Optimizer,
+    Params,
+    Scaler,
+    Several,
+    Value,
+    leaves_of,
+)
+from zerograd.static.engine.words import is_optimizer_name, is_scheduler_name
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.frame import Frame
+    from zerograd.static.engine.unit import ClassUnit
+
+_HAND = "by hand: "
+
+
+class Objects:
+    """What has been made and met so far.
+
+    A new object has a provisional key until it is first given a name; then the
+    name is its key.
+    """
+
+    def __init__(self) -> None:
+        self.frozen: frozenset[str] = frozenset()
+        self.peeking = False  # reading an expression only to learn what it is
+        self.guarded = False  # behind a test that the gradient is there
+        self._made = 0
+        self._unnamed: set[str] = set()
+        self._named: dict[str, Optimizer] = {}
+        self._scalers: dict[str, Scaler] = {}
+        self._hands: dict[frozenset[str], Optimizer] = {}
+        self._attached: dict[tuple[str, str], Value] = {}
+
+    def _provisional(self, what: str) -> str:
+        self._made += 1
+        key = f"{what} {self._made}"
+        self._unnamed.add(key)
+        return key
+
+    def new_optimizer(self, source: Value) -> Optimizer:
+        """Return a new optimizer over the parameters found in `source`."""
+        keys: set[str] = set()
+        for each in leaves_of(source):
+            if isinstance(each, Params | Module | Leaf | Instance):
+                keys |= keys_of(each)
+        if not keys:
+            keys = {
+                each.path
+                for each in leaves_of(source)
+                if isinstance(each, Named) and "param" in each.path.lower()
+            }
+        return Optimizer(self._provisional("optimizer"), frozenset(keys) or None)
+
+    def new_module(self) -> Module:
+        return Module(self._provisional("module"))
+
+    def new_instance(self, cls: ClassUnit) -> Instance:
+        return Instance(cls, self._provisional(cls.name))
+
+    def new_leaf(self, frame: Frame) -> Leaf:
+        return Leaf(self._provisional("leaf"))
+
+    def new_scaler(self) -> Scaler:
+        return Scaler(self._provisional("scaler"))
+
+    def christened(self, frame: Frame, value: Value, path: str) -> Value:
+        """Return `value` under the name it is given, if it has none yet."""
+        if value is NOTHING:
+            return Named(self._qualified(frame, path))
+        if isinstance(value, Module | Optimizer | Scaler | Leaf | Instance):
+            if value.key in self._unnamed:
+                self._unnamed.discard(value.key)
+                value.key = self._qualified(frame, path)
+                self._reset(frame, value)
+        elif isinstance(value, Several):
+            for number, item in enumerate(value.items):
+                index = "*" if value.open else number
+                self.christened(frame, item, f"{path}[{index}]")
+        elif isinstance(value, Mapping):
+            for key, item in value.items.items():
+                self.christened(frame, item, f"{path}[{key!r}]")
+        return value
+
+    def _qualified(self, frame: Frame, path: str) -> str:
+        first, dot, rest = path.partition(".")
+        owner = frame.locals.get(first)
+        if dot and isinstance(owner, Instance | Module):
+            return f"{owner.key}.{rest}"
+        if frame.number <= 1 or dot:
+            return path
+        return f"{path}@{frame.number}" if first in frame.locals or not dot else path
+
+    def _reset(self, frame: Frame, value: Value) -> None:
+        if isinstance(value, Optimizer):
+            if value.keys is None:
+                frame.emit(Reset(frozenset((f"?{value.key}",))))
+        elif isinstance(value, Module | Leaf | Instance):
+            frame.emit(Reset(frozenset((value.key,))))
+
+    def by_hand(self, keys: frozenset[str]) -> Optimizer:
+        """Return the stand-in for updates that the user's code makes itself."""
+        found = self._hands.get(keys)
+        if found is None:
+            found = self._hands[keys] = Optimizer(f"{_HAND}{', '.join(sorted(keys))}", keys)
+        return found
+
+    def named_optimizer(self, path: str) -> Optimizer:
+        """Return the optimizer known by `path` only."""
+        found = self._named.get(path)
+        if found is None:
+            found = self._named[path] = Optimizer(path, None)
+        return found
+
+    def named_scaler(self, path: str) -> Scaler:
+        found = self._scalers.get(path)
+        if found is None:
+            found = self._scalers[path] = Scaler(path)
+        return found
+
+    def all_optimizers(self) -> list[Value]:
+        return list(self._named.values())
+
+    def as_optimizer(self, frame: Frame, value: Value, node: ast.AST) -> Optimizer | None:
+        """Return the optimizer that `value` is, if it is one; a name is asked last."""
+        if isinstance(value, Optimizer):
+            return value
+        if not isinstance(value, Named):
+            return None
+        path = value.path
+        if path in self._named:
+            return self._named[path]
+        if is_scheduler_name(path):
+            return None
+        if is_optimizer_name(path) or self._is_cleared_and_stepped(frame, path):
+            return self.named_optimizer(path)
+        return None
+
+    def _is_cleared_and_stepped(self, frame: Frame, path: str) -> bool:
+        """Does the file call both step() and zero_grad() on something of that name?"""
+        last = re.escape(path.rsplit(".", 1)[-1].split("@", 1)[0].split("[", 1)[0])
+        text = frame.unit.source.text
+        return bool(
+            re.search(rf"\b{last}\.step\(\s*\)", text)
+            and re.search(rf"\b{last}\.zero_grad\(", text)
+        )
+
+    def is_engine(self, frame: Frame, value: Value) -> bool:
+        """Is it an object with backward(loss) and step() of its own, which clears by itself?"""
+        if isinstance(value, Engine):
+            return True
+        if isinstance(value, Named):
+            path = value.path
+        elif isinstance(value, Module):
+            path = value.key
+        else:
+            return False
+        last = re.escape(path.rsplit(".", 1)[-1].split("@", 1)[0])
+        return not is_optimizer_name(path) and bool(
+            re.search(rf"\b{last}\.step\(\s*\)", frame.unit.source.text)
+        )
+
+    def is_lasting(self, value: Value, deep: bool = False) -> bool:
+        """Does the value stand for a thing with identity, not for a number?"""
+        kinds = (Optimizer, Module, Instance, Scaler, Function, Class, Accelerator, Engine, Leaf)
+        if isinstance(value, kinds):
+            return True
+        if isinstance(value, Named):
+            return is_optimizer_name(value.path) and not is_scheduler_name(value.path)
+        if isinstance(value, Several | Mapping) and (deep or not isinstance(value, Several)):
+            items = value.items if isinstance(value, Several) else list(value.items.values())
+            return any(self.is_lasting(item, deep) for item in items)
+        return isinstance(value, Several) and any(self.is_lasting(item) for item in value.items)
+
+    def is_trained(self, value: Named) -> bool:
+        """Is a thing known by its path one that training concerns?"""
+        words = value.path.lower()
+        return "param" in words or value.path in ("p", "w", "weight", "weights", "bias", "b")
+
+    def freeze(self, keys: frozenset[str], frozen: bool) -> None:
+        self.frozen = self.frozen | keys if frozen else self.frozen - keys
+
+    def attach(self, key: str, name: str, value: Value) -> None:
+        """Remember `net.optim = …`."""
+        self._attached[key, name] = value
+
+    def attached(self, key: str, name: str) -> Value | None:
+        return self._attached.get((key, name))
+
+    def prepared(self, arguments: Arguments, windowed: bool = False) -> Value:
+        """Return what Accelerate, Fabric or apex give back: the same things, wrapped."""
+        for value in arguments.all():
+            for each in leaves_of(value):
+                if isinstance(each, Optimizer):
+                    each.windowed = each.windowed or windowed
+                elif isinstance(each, Named) and is_optimizer_name(each.path) and windowed:
+                    self.named_optimizer(each.path).windowed = True
+        values = [
+            self.named_optimizer(value.path)
+            if isinstance(value, Named)
+            and is_optimizer_name(value.path)
+            and not is_scheduler_name(value.path)
+            else value
+            for value in arguments.positional
+        ]
+        return values[0] if len(values) == 1 else Several(list(values))
+
+
+def is_by_hand(optimizer: Optimizer) -> bool:
+    """Does it stand for updates that the user's code makes itself?"""
+    return optimizer.key.startswith(_HAND)

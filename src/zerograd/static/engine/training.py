@@ -1,0 +1,318 @@
+"""Every spelling of backward, step, clear, clip, scale and unscale."""
+
+from __future__ import annotations
+
+import ast
+
+from zerograd.lifecycle.events import EventKind
+from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.conditions import ALWAYS, branch, test_of
+from zerograd.static.engine.emit import emit, is_false
+from zerograd.static.engine.frame import Frame, path_of
+from zerograd.static.engine.ir import Block, Haze
+from zerograd.static.engine.keys import keys_of
+from zerograd.static.engine.values import (
+    NOTHING,
+    Accelerator,
+    Constant,
+    External,
+    Function,
+    Gradient,
+    Instance,
+    Leaf,
+    Module,
+    Named,
+    Optimizer,
+    Params,
+    Scaler,
+    Several,
+    Tensor,
+    Value,
+    leaves_of,
+)
+from zerograd.static.engine.words import CLIPS
+
+
+def fill(frame: Frame, node: ast.AST, loss: Value, arguments: Arguments) -> None:
+    """A backward of `loss`."""
+    inputs = arguments.named.get("inputs")
+    if inputs is not None:
+        emit(frame, EventKind.BACKWARD, node, keys=keys_of(inputs), sure=True)
+        return
+    deps: frozenset[str] = frozenset()
+    sure, scaler, averaged = False, "", False
+    losses = [each for each in leaves_of(loss) if isinstance(each, Tensor)]
+    for each in losses:
+        deps |= each.deps | each.leaves
+        scaler = scaler or each.scaler
+        averaged = averaged or each.averaged
+    if losses:
+        sure = all(each.sure for each in losses)
+    if isinstance(loss, Leaf):
+        deps = frozenset((loss.key,))
+    emit(
+        frame,
+        EventKind.BACKWARD,
+        node,
+        keys=deps - frame.program.frozen,
+        sure=sure,
+        scaler=scaler,
+        averaged=averaged,
+    )
+
+
+def clear(frame: Frame, node: ast.AST, target: Value, arguments: Arguments) -> None:
+    """A clear of optimizers, networks or parameters."""
+    to_none = not is_false(arguments.get("set_to_none", 1))
+    for each in leaves_of(target):
+        optimizer = frame.program.as_optimizer(frame, each, node)
+        if optimizer is not None:
+            emit(
+                frame,
+                EventKind.CLEAR,
+                node,
+                optimizer=optimizer,
+                name=_receiver(node),
+                to_none=to_none,
+            )
+        elif isinstance(each, Module | Instance | Named | Params | Leaf | Gradient):
+            emit(
+                frame,
+                EventKind.CLEAR,
+                node,
+                keys=keys_of(each),
+                name=_receiver(node),
+                to_none=to_none,
+            )
+
+
+def step(
+    frame: Frame,
+    node: ast.AST,
+    target: Value,
+    arguments: Arguments,
+    named_at: ast.AST,
+    scaler: str = "",
+) -> None:
+    """A step of an optimizer; a closure's every return to it is the step."""
+    optimizer = frame.program.as_optimizer(frame, target, node)
+    if optimizer is None:
+        return
+    closure = next((each for each in arguments.all() if isinstance(each, Function)), None)
+    if closure is not None and isinstance(node, ast.Call):
+        frame.program.invoke(frame, node, closure, Arguments.none())
+    name = path_of(named_at) or optimizer.key
+    emit(frame, EventKind.STEP, node, optimizer=optimizer, name=name, scaler=scaler)
+    if optimizer.clears_itself:
+        emit(frame, EventKind.CLEAR, node, optimizer=optimizer, name=name)
+
+
+def _receiver(node: ast.AST) -> str:
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute):
+            return path_of(node.func.value)
+        return path_of(node.args[0]) if node.args else ""
+    return ""
+
+
+def optimizer_method(
+    frame: Frame, node: ast.Call, optimizer: Optimizer, name: str, arguments: Arguments
+) -> Value:
+    """A method of an optimizer, or of a wrapper that is known by its name only."""
+    receiver = node.func.value if isinstance(node.func, ast.Attribute) else node
+    if name == "step":
+        if not _is_context(frame, arguments):
+            step(frame, node, optimizer, arguments, receiver)
+    elif name in ("zero_grad", "clear_grad", "zero_grads"):
+        clear(frame, node, optimizer, arguments)
+    elif name == "backward":
+        fill(frame, node, arguments.first(), arguments)
+    elif name in CLIPS:
+        clip(frame, node, arguments, optimizer)
+    elif name == "add_param_group":
+        if optimizer.keys is not None:
+            optimizer.keys |= keys_of(arguments.first())
+    elif "step" in name and name != "first_step":
+        step(frame, node, optimizer, arguments, receiver)
+        wipes = arguments.named.get("zero_grad")
+        if wipes is not None and not is_false(wipes):
+            clear(frame, node, optimizer, Arguments.none())
+    elif name == "first_step":  # SAM climbs here; the gradients it throws away were used
+        keys = optimizer.keys or frozenset((f"?{optimizer.key}",))
+        frame.emit(Haze(keys, whole=True))
+    elif "zero" in name:
+        clear(frame, node, optimizer, Arguments.none())
+    elif name in ("prepare", "setup"):
+        return optimizer
+    return NOTHING
+
+
+def _is_context(frame: Frame, arguments: Arguments) -> bool:
+    """`opt.step(context_id)` of distributed autograd keeps its gradients elsewhere."""
+    first = arguments.positional[0] if arguments.positional else None
+    return isinstance(first, Named) and "context" in first.path
+
+
+def scaler_method(
+    frame: Frame, node: ast.Call, scaler: Scaler, name: str, arguments: Arguments
+) -> Value:
+    """A method of a loss scaler."""
+    if name == "scale":
+        value = arguments.first()
+        tensors = [each for each in leaves_of(value) if isinstance(each, Tensor)]
+        if not tensors:
+            return Tensor(sure=False, scaler=scaler.key)
+        return Tensor(
+            frozenset().union(*(each.deps for each in tensors)),
+            sure=all(each.sure for each in tensors),
+            scaler=scaler.key,
+            averaged=any(each.averaged for each in tensors),
+            leaves=frozenset().union(*(each.leaves for each in tensors)),
+        )
+    if name == "step":
+        named_at = node.args[0] if node.args else node
+        step(frame, node, arguments.first(), arguments, named_at, scaler=scaler.key)
+    elif name in ("unscale_", "unscale"):
+        optimizer = frame.program.as_optimizer(frame, arguments.first(), node)
+        if optimizer is not None:
+            emit(frame, EventKind.UNSCALE, node, optimizer=optimizer, scaler=scaler.key)
+    elif name == "update":
+        emit(frame, EventKind.SCALER_UPDATE, node, scaler=scaler.key, keys=None)
+    elif name == "backward":
+        fill(frame, node, arguments.first(), arguments)
+    return NOTHING
+
+
+def run_scaler(frame: Frame, node: ast.Call, arguments: Arguments, name: str) -> Value:
+    """`loss_scaler(loss, optimizer, …)`: backward, unscale, clip, step and update in one."""
+    fill(frame, node, arguments.first(), Arguments.none())
+    optimizers = arguments.optimizers()
+    if not optimizers:
+        return NOTHING
+    guard = next(
+        (arguments.nodes[key] for key in ("update_grad", "need_update") if key in arguments.nodes),
+        None,
+    )
+    test = test_of(frame, guard) if guard is not None else ALWAYS
+    place = next((each for each in node.args[1:] if path_of(each)), node)
+    collect(frame, lambda: step(frame, node, optimizers[0], Arguments.none(), place), test)
+    return NOTHING
+
+
+def collect(frame: Frame, act: object, test: object) -> None:
+    """Put the events of `act` under a condition."""
+    outer, frame.out = frame.out, []
+    act()  # type: ignore[operator]
+    inner: Block = frame.out
+    frame.out = outer
+    frame.out.extend(branch(test, inner, []))  # type: ignore[arg-type]
+
+
+def clip(frame: Frame, node: ast.Call, arguments: Arguments, base: Value | None = None) -> Value:
+    """A clip of gradients; a clip to infinity only measures them."""
+    limit = arguments.get("max_norm", 1) or arguments.get("clip_value", 1)
+    if _is_infinite(limit) or any(
+        isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Name)
+        and each.func.id == "float"
+        and each.args
+        and isinstance(each.args[0], ast.Constant)
+        and str(each.args[0].value) in ("inf", "Inf", "infinity")
+        for each in ast.walk(node)
+    ):
+        return NOTHING
+    source = arguments.get("parameters", 0)
+    keys = keys_of(source) if source is not None else frozenset[str]()
+    if isinstance(base, Optimizer):
+        keys = base.keys if base.keys is not None else frozenset((f"?{base.key}",))
+    elif isinstance(base, Module):
+        keys = frozenset((base.key,))
+    emit(frame, EventKind.CLIP, node, keys=keys or None, name="")
+    return NOTHING
+
+
+def _is_infinite(value: Value | None) -> bool:
+    if isinstance(value, Constant):
+        return value.value == float("inf")
+    return isinstance(value, External) and value.dotted.rsplit(".", 1)[-1] in ("inf", "infty")
+
+
+def accelerator_method(
+    frame: Frame, node: ast.Call, accelerator: Accelerator, name: str, arguments: Arguments
+) -> Value:
+    """A method of Accelerate's object, or of Fabric."""
+    if name == "backward":
+        fill(frame, node, arguments.first(), arguments)
+    elif name in ("prepare", "setup", "setup_optimizers", "prepare_optimizer"):
+        return frame.program.prepared(arguments, windowed=True)
+    elif name in ("setup_module", "prepare_model", "unwrap_model", "setup_dataloaders"):
+        return arguments.first()
+    return NOTHING
+
+
+def gradient_method(
+    frame: Frame, node: ast.Call, gradient: Gradient, name: str, arguments: Arguments
+) -> Value:
+    """A method of some `.grad`."""
+    wipes = name == "zero_" or (name in ("fill_", "mul_") and is_false(arguments.first()))
+    inside_torch = isinstance(gradient.of, Named) and not frame.program.is_trained(gradient.of)
+    if inside_torch and not wipes:
+        return gradient
+    if name.endswith("_"):
+        touch(frame, node, gradient)
+    if wipes:
+        emit(
+            frame,
+            EventKind.CLEAR,
+            node,
+            keys=keys_of(gradient.of),
+            name=path_of(node.func).rsplit(".", 2)[0] if path_of(node.func) else "",
+            to_none=False,
+        )
+    if name in ("clone", "detach", "item", "cpu", "numpy"):
+        return Tensor()
+    return gradient
+
+
+def touch(frame: Frame, node: ast.AST, gradient: Gradient) -> None:
+    """`.grad` used as a tensor: it must be there."""
+    if frame.program.guarded or not isinstance(gradient.of, Params | Leaf | Module | Instance):
+        return
+    written = node.func if isinstance(node, ast.Call) else node
+    name = path_of(written).split(".grad", 1)[0]
+    emit(frame, EventKind.TOUCH, node, keys=keys_of(gradient.of), name=name)
+
+
+def by_wrapper(
+    frame: Frame, node: ast.Call, name: str, base: Value | None, arguments: Arguments
+) -> bool:
+    """Is it one of the wrappers that the project names in its settings?"""
+    wrappers = frame.program.wrappers
+    if not (wrappers.backward or wrappers.step or wrappers.clear):
+        return False
+    short = name.rsplit(".", 1)[-1]
+    spelled = path_of(node.func)
+    names = {name, short, spelled}
+    if not names.isdisjoint(wrappers.backward):
+        fill(frame, node, arguments.first(), arguments)
+        return True
+    if not names.isdisjoint(wrappers.step):
+        for each in _concerned(frame, base, arguments):
+            step(frame, node, each, Arguments.none(), node)
+        return True
+    if not names.isdisjoint(wrappers.clear):
+        clear(frame, node, Several(_concerned(frame, base, arguments)), Arguments.none())
+        return True
+    return False
+
+
+def _concerned(frame: Frame, base: Value | None, arguments: Arguments) -> list[Value]:
+    """Return the optimizers that a wrapper is handed, or the one that there is."""
+    if isinstance(base, Optimizer):
+        return [base]
+    found = arguments.optimizers()
+    if found:
+        return found
+    return [
+        each for each in arguments.all() if isinstance(each, Module | Params)
+    ] or frame.program.all_optimizers()

@@ -1,0 +1,43 @@
+"""ZG103: `opt.zero_grad` written without the call."""
+
+from __future__ import annotations
+
+import ast
+
+from zerograd.static.engine.frame import Frame, path_of
+from zerograd.static.engine.values import (
+    Gradient,
+    Instance,
+    Module,
+    Named,
+    Optimizer,
+    Scaler,
+    Tensor,
+)
+from zerograd.static.engine.words import is_optimizer_name, is_scaler_name, words_of
+
+
+def uncalled(frame: Frame, node: ast.Attribute) -> None:
+    """Report a method that is only named, and go on as if it had been called."""
+    program = frame.program
+    base = program.evaluate(frame, node.value)
+    if not _is_method(base, node, path_of(node.value)):
+        if not isinstance(base, Gradient):
+            program.evaluate(frame, node)
+        return
+    call = ast.Call(func=node, args=[], keywords=[])
+    ast.copy_location(call, node)
+    program.note_uncalled(frame, node)
+    program.evaluate(frame, call)
+
+
+def _is_method(base: object, node: ast.Attribute, path: str) -> bool:
+    if node.attr == "zero_grad":
+        return isinstance(base, Optimizer | Module | Instance | Named)
+    if node.attr == "step":
+        return isinstance(base, Optimizer) or is_optimizer_name(path)
+    if node.attr == "backward":
+        return isinstance(base, Tensor) or "loss" in words_of(path)
+    if node.attr == "update":
+        return isinstance(base, Scaler) or is_scaler_name(path)
+    return False

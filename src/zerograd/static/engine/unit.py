@@ -1,0 +1,116 @@
+"""One module of the project: its functions, classes and imports, found without running it."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from zerograd.static.engine.values import External
+
+if TYPE_CHECKING:
+    from zerograd.static.source import Source
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+# a function whose text holds none of these has no events of its own
+EVENT_WORDS = ("backward", "zero_grad", ".step", ".grad", "unscale_", "clip_grad", "requires_grad")
+
+
+class ClassUnit:
+    """A class: its methods by name and which method assigns which attribute."""
+
+    __slots__ = ("_assigners", "bases", "methods", "name", "node", "unit")
+
+    def __init__(self, node: ast.ClassDef, unit: Unit) -> None:
+        self.node = node
+        self.unit = unit
+        self.name = node.name
+        self.bases = [ast.unparse(base) for base in node.bases]
+        self.methods: dict[str, FunctionNode] = {
+            each.name: each for each in node.body if isinstance(each, FunctionNode)
+        }
+        self._assigners: dict[str, list[str]] | None = None
+
+    def assigners(self, attribute: str) -> list[str]:
+        """Return the methods that assign `self.attribute`, __init__ first."""
+        if self._assigners is None:
+            found: dict[str, list[str]] = {}
+            for name, method in self.methods.items():
+                for each in ast.walk(method):
+                    if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
+                        names = found.setdefault(each.attr, [])
+                        if name not in names:
+                            names.append(name)
+            for names in found.values():
+                names.sort(key=lambda name: name != "__init__")
+            self._assigners = found
+        return self._assigners.get(attribute, [])
+
+
+class Unit:
+    """A module as the engine reads it."""
+
+    __slots__ = ("_texts", "classes", "functions", "imports", "source", "stars")
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.functions: dict[str, FunctionNode] = {}
+        self.classes: dict[str, ClassUnit] = {}
+        # local name -> (module, level, name in it or "" for the module itself)
+        self.imports: dict[str, tuple[str, int, str]] = {}
+        self.stars: list[tuple[str, int]] = []
+        self._texts: dict[int, str] = {}
+        self._collect(source.tree.body)
+
+    def _collect(self, body: list[ast.stmt]) -> None:
+        for node in body:
+            if isinstance(node, FunctionNode):
+                self.functions[node.name] = node
+            elif isinstance(node, ast.ClassDef):
+                self.classes[node.name] = ClassUnit(node, self)
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                self.add_import(node)
+            elif isinstance(node, ast.If | ast.Try | ast.With):
+                for inner in ("body", "orelse", "finalbody"):
+                    self._collect(getattr(node, inner, []))
+                for handler in getattr(node, "handlers", []):
+                    self._collect(handler.body)
+
+    def add_import(self, node: ast.Import | ast.ImportFrom) -> None:
+        """Note what an import binds, wherever it stands."""
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.asname:
+                    self.imports.setdefault(alias.asname, (alias.name, 0, ""))
+                else:
+                    root = alias.name.split(".")[0]
+                    self.imports.setdefault(root, (root, 0, ""))
+            return
+        module = node.module or ""
+        for alias in node.names:
+            if alias.name == "*":
+                self.stars.append((module, node.level))
+            else:
+                self.imports.setdefault(
+                    alias.asname or alias.name, (module, node.level, alias.name)
+                )
+
+    def external(self, name: str) -> External:
+        """Return what an import from outside the project stands for."""
+        module, level, inner = self.imports[name]
+        dotted = "." * level + module
+        return External(f"{dotted}.{inner}" if inner else dotted)
+
+    def text_of(self, node: ast.AST) -> str:
+        """Return the lines of `node`, whole."""
+        text = self._texts.get(id(node))
+        if text is None:
+            first: int = node.lineno  # type: ignore[attr-defined]
+            last: int = node.end_lineno  # type: ignore[attr-defined]
+            text = self._texts[id(node)] = "\n".join(self.source.lines[first - 1 : last])
+        return text
+
+    def has_events(self, node: ast.AST) -> bool:
+        """May the text of `node` hold an event?"""
+        text = self.text_of(node)
+        return any(word in text for word in EVENT_WORDS)

@@ -1,0 +1,322 @@
+"""What an expression may stand for, as far as gradients care.
+
+Values are made while a function is read from top to bottom. A value that cannot
+be told is `Named`: it keeps the path by which the user's code calls it, so that
+`self.opt` in one method and `self.opt` in another stay the same thing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.conditions import Test
+    from zerograd.static.engine.unit import ClassUnit, Unit
+
+
+class Value:
+    """Something that tells nothing."""
+
+    __slots__ = ()
+
+    @property
+    def ident(self) -> str:
+        """Equal for values that stand for the same thing."""
+        return "?"
+
+
+NOTHING = Value()
+
+
+class Named(Value):
+    """A thing known by its path only."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    @property
+    def ident(self) -> str:
+        return f"~{self.path}"
+
+
+class External(Value):
+    """A name of a package outside the project: `torch.optim.Adam`."""
+
+    __slots__ = ("dotted",)
+
+    def __init__(self, dotted: str) -> None:
+        self.dotted = dotted
+
+    @property
+    def ident(self) -> str:
+        return f"!{self.dotted}"
+
+
+class Constant(Value):
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    @property
+    def ident(self) -> str:
+        return f"={self.value!r}"
+
+
+class Tested(Value):
+    """A truth that was computed into a variable: `is_train = phase == "train"`."""
+
+    __slots__ = ("test",)
+
+    def __init__(self, test: Test) -> None:
+        self.test = test
+
+    @property
+    def ident(self) -> str:
+        return f"?{self.test!r}"
+
+
+class Module(Value):
+    """A network. Its key is its bucket; a part of it is `key.part`."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+    @property
+    def ident(self) -> str:
+        return f"m:{self.key}"
+
+
+class Params(Value):
+    """Parameters of some buckets; `one` for a loop variable over them."""
+
+    __slots__ = ("keys", "one")
+
+    def __init__(self, keys: frozenset[str], one: bool = False) -> None:
+        self.keys = keys
+        self.one = one
+
+    @property
+    def ident(self) -> str:
+        return f"p:{sorted(self.keys)}{self.one}"
+
+
+class Gradient(Value):
+    """`.grad` of parameters or of a leaf."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: Value) -> None:
+        self.of = of
+
+    @property
+    def ident(self) -> str:
+        return f"g:{self.of.ident}"
+
+
+class Optimizer(Value):
+    """An optimizer; `keys` are the buckets it holds, None where they cannot be told."""
+
+    __slots__ = ("clears_itself", "key", "keys", "windowed")
+
+    def __init__(self, key: str, keys: frozenset[str] | None) -> None:
+        self.key = key
+        self.keys = keys
+        self.windowed = False  # prepared by Accelerate: acts at the window's end only
+        self.clears_itself = False
+
+    @property
+    def ident(self) -> str:
+        return f"o:{self.key}"
+
+
+class Scaler(Value):
+    __slots__ = ("key",)
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+    @property
+    def ident(self) -> str:
+        return f"s:{self.key}"
+
+
+class Engine(Value):
+    """An object that owns the loop's backward, step and clear (DeepSpeed and its kin)."""
+
+    __slots__ = ()
+
+    @property
+    def ident(self) -> str:
+        return "engine"
+
+
+class Accelerator(Value):
+    """Accelerate's object; `window` tells whether accumulation of more than one is possible."""
+
+    __slots__ = ("window",)
+
+    def __init__(self, window: bool) -> None:
+        self.window = window
+
+    @property
+    def ident(self) -> str:
+        return f"acc:{self.window}"
+
+
+class Tensor(Value):
+    """The result of computing: which buckets it depends on.
+
+    `sure` is False where something unseen may have added more of them.
+    """
+
+    __slots__ = ("averaged", "deps", "leaves", "scaler", "sure")
+
+    def __init__(
+        self,
+        deps: frozenset[str] = frozenset(),
+        *,
+        sure: bool = True,
+        scaler: str = "",
+        averaged: bool = False,
+        leaves: frozenset[str] = frozenset(),
+    ) -> None:
+        self.deps = deps
+        self.sure = sure
+        self.scaler = scaler
+        self.averaged = averaged
+        self.leaves = leaves
+
+    @property
+    def ident(self) -> str:
+        return f"t:{sorted(self.deps)}{self.sure}{self.scaler}{self.averaged}{sorted(self.leaves)}"
+
+
+class Leaf(Value):
+    """A tensor made with requires_grad that is no parameter of a network."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+    @property
+    def ident(self) -> str:
+        return f"l:{self.key}"
+
+
+class Several(Value):
+    """A tuple or list; `open` if there may be more of the same kind."""
+
+    __slots__ = ("items", "open")
+
+    def __init__(self, items: list[Value], open: bool = False) -> None:
+        self.items = items
+        self.open = open
+
+    @property
+    def ident(self) -> str:
+        return f"[{','.join(item.ident for item in self.items)}]{self.open}"
+
+
+class Mapping(Value):
+    __slots__ = ("items",)
+
+    def __init__(self, items: dict[object, Value]) -> None:
+        self.items = items
+
+    @property
+    def ident(self) -> str:
+        return "{" + ",".join(f"{key!r}:{item.ident}" for key, item in self.items.items()) + "}"
+
+
+class Function(Value):
+    """A function of the project, with what it closes over and what it is bound to."""
+
+    __slots__ = ("bound", "closure", "node", "owner", "unit")
+
+    def __init__(
+        self,
+        node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda,
+        unit: Unit,
+        *,
+        bound: Value | None = None,
+        closure: dict[str, Value] | None = None,
+        owner: ClassUnit | None = None,
+    ) -> None:
+        self.node = node
+        self.unit = unit
+        self.bound = bound
+        self.closure = closure
+        self.owner = owner
+
+    @property
+    def ident(self) -> str:
+        return f"f:{id(self.node)}:{self.bound.ident if self.bound else ''}"
+
+
+class Class(Value):
+    __slots__ = ("unit",)
+
+    def __init__(self, unit: ClassUnit) -> None:
+        self.unit = unit
+
+    @property
+    def ident(self) -> str:
+        return f"c:{id(self.unit)}"
+
+
+class Instance(Value):
+    """An object of a class of the project."""
+
+    __slots__ = ("attributes", "cls", "key", "primed")
+
+    def __init__(self, cls: ClassUnit, key: str) -> None:
+        self.cls = cls
+        self.key = key
+        self.attributes: dict[str, Value] = {}
+        self.primed: set[str] = set()  # methods read for the attributes they set
+
+    @property
+    def ident(self) -> str:
+        return f"i:{id(self.cls)}:{self.key}"
+
+
+class Namespace(Value):
+    """Another module of the project."""
+
+    __slots__ = ("unit",)
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+
+    @property
+    def ident(self) -> str:
+        return f"n:{id(self.unit)}"
+
+
+class Super(Value):
+    """`super()`: the methods of the classes above `owner`, bound to `of`."""
+
+    __slots__ = ("of", "owner")
+
+    def __init__(self, of: Instance, owner: ClassUnit) -> None:
+        self.of = of
+        self.owner = owner
+
+
+def leaves_of(value: Value, depth: int = 0) -> Iterator[Value]:
+    """Yield the values inside tuples, lists and dicts."""
+    if isinstance(value, Several | Mapping):
+        if depth < 5:
+            items = value.items if isinstance(value, Several) else value.items.values()
+            for item in items:
+                yield from leaves_of(item, depth + 1)
+    else:
+        yield value

@@ -1,0 +1,140 @@
+"""What names tell: the words by which people call optimizers, schedulers, scalers.
+
+A name is asked only last, when nothing else says what an object is.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_SPLIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+OPTIMIZER_WORDS = frozenset(
+    [
+        "opt",
+        "opts",
+        "optim",
+        "optims",
+        "optimizer",
+        "optimizers",
+        "optimiser",
+        "optimisers",
+        "optimizor",
+        "optimzer",
+        "adam",
+        "adamw",
+        "sgd",
+        "lbfgs",
+        "rmsprop",
+        "sparseadam",
+    ]
+)
+_SCHEDULER_WORDS = frozenset(
+    [
+        "sched",
+        "scheduler",
+        "schedulers",
+        "schedule",
+        "lr",
+        "scheduled",
+        "warmup",
+        "annealer",
+        "annealing",
+        "decay",
+        "plateau",
+        "cosine",
+    ]
+)
+_SCALER_WORDS = frozenset(["scaler", "scalers", "gradscaler"])
+MODULE_WORDS = frozenset(
+    ["net", "nets", "model", "models", "network", "networks", "module", "self"]
+)
+
+# classes of torch.optim and of packages that keep its interface
+OPTIMIZER_CLASSES = re.compile(
+    r"(Adam|AdamW|Adamax|SparseAdam|NAdam|RAdam|Adagrad|Adadelta|Adafactor|SGD|ASGD|RMSprop|RMSProp|"
+    r"Rprop|LBFGS|Lion|LAMB|Lamb|LARS|Lars|Ranger|AdaBelief|Shampoo|Muon|SOAP|Sophia|Yogi|Novograd|"
+    r"NvNovoGrad|MADGRAD|AdaBound|Prodigy|DAdapt\w*|ScheduleFree|Lookahead|ZeroRedundancyOptimizer|"
+    r"DistributedOptimizer|Optimizer|Optim)(TF|8bit|Fused|Schedule|W|Free|\d+bit)*$"
+)
+CLIPS = frozenset(
+    [
+        "clip_grad_norm_",
+        "clip_grad_norm",
+        "clip_grad_value_",
+        "clip_grad_value",
+        "clip_gradient",
+        "clip_gradients",
+        "clip_grads_with_norm_",
+        "clip_grad",
+        "dispatch_clip_grad",
+        "clip_grad_by_norm_",
+        "gradient_clipping",
+    ]
+)
+# frameworks with the same words and other rules
+FOREIGN = frozenset(
+    ["mxnet", "mindspore", "chainer", "tensorflow", "jittor", "keras", "theano", "cntk"]
+)
+
+
+@lru_cache(maxsize=4096)
+def words_of(path: str) -> tuple[str, ...]:
+    """Return the lower-case words of a dotted name, last part only.
+
+    >>> words_of("self.optimizerD")
+    ('optimizer', 'd')
+    """
+    last = path.rsplit(".", 1)[-1].split("[", 1)[0]
+    return tuple(word.lower() for word in _SPLIT.findall(last))
+
+
+def is_optimizer_name(path: str) -> bool:
+    """Does the name alone suggest an optimizer?"""
+    words = words_of(path)
+    if any(word in _SCHEDULER_WORDS for word in words):
+        return False
+    return any(word in OPTIMIZER_WORDS or word.startswith("optim") for word in words)
+
+
+def is_scheduler_name(path: str) -> bool:
+    """Does the name suggest a learning-rate scheduler?"""
+    return any(word in _SCHEDULER_WORDS or word.startswith("sched") for word in words_of(path))
+
+
+def is_scaler_name(path: str) -> bool:
+    """Does the name suggest a loss scaler?"""
+    return any(word in _SCALER_WORDS for word in words_of(path))
+
+
+def is_optimizer_class(name: str) -> bool:
+    """Is `name` the name of a class of optimizers?"""
+    return bool(OPTIMIZER_CLASSES.search(name.rsplit(".", 1)[-1]))
+
+
+def clears_by_name(name: str) -> bool:
+    """Does a function of this name clear gradients, by all custom?"""
+    lower = name.lower()
+    return lower in ("zero_grad", "zero_grads", "clear_grad", "clear_grads", "cleargrads") or (
+        "grad" in lower and any(word in lower for word in ("zero", "reset", "clear"))
+    )
+
+
+def matches(optimizer: str, module: str) -> bool:
+    """Do an optimizer's and a module's names belong together, as optimizer_D and netD do?"""
+    mine = tuple(
+        word
+        for word in words_of(optimizer)
+        if word not in OPTIMIZER_WORDS and not word.startswith("optim")
+    )
+    theirs = tuple(word for word in words_of(module) if word not in MODULE_WORDS)
+    if not mine or not theirs:
+        return not mine and not theirs
+    if len(mine) == len(theirs):
+        return all(_alike(one, other) for one, other in zip(mine, theirs, strict=True))
+    return False
+
+
+def _alike(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
