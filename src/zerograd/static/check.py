@@ -184,8 +184,8 @@ def _rules(select: Sequence[str], ignore: Sequence[str], notes: bool) -> tuple[R
 
 def check_source(
     text: str,
-    *,
     filename: str = "<string>",
+    *,
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
     notes: bool = False,

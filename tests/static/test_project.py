@@ -1,0 +1,140 @@
+"""Imports resolved to files of the same project, by reading folders only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from zerograd.static import project as module
+from zerograd.static.project import Project
+from zerograd.static.source import Source
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").touch()
+    return tmp_path
+
+
+def write(root: Path, *names: str) -> None:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# {name}\n")
+
+
+def found(path: str, name: str, level: int = 0, roots: tuple[str, ...] = ()) -> str | None:
+    project = Project(roots)
+    source = Source.read(Path(path).read_bytes(), path)
+    project.start(source)
+    other = project.find(source, name, level)
+    return None if other is None else other.path
+
+
+def test_a_module_beside_the_script_is_found(tree: Path) -> None:
+    write(tree, "train.py", "engine.py")
+    assert found("train.py", "engine") == "engine.py"
+
+
+def test_a_package_beside_the_script_is_found(tree: Path) -> None:
+    write(tree, "train.py", "core/__init__.py", "core/loop.py", "core/ns/deep.py")
+    assert found("train.py", "core") == "core/__init__.py"
+    assert found("train.py", "core.loop") == "core/loop.py"
+    assert found("train.py", "core.ns.deep") == "core/ns/deep.py"
+
+
+def test_relative_imports_are_found(tree: Path) -> None:
+    write(tree, "p/__init__.py", "p/a.py", "p/q/__init__.py", "p/q/b.py")
+    assert found("p/q/b.py", "a", 2) == "p/a.py"
+    assert found("p/a.py", "q.b", 1) == "p/q/b.py"
+    assert found("p/a.py", "", 1) == "p/__init__.py"
+    assert found("p/a.py", "nothing", 1) is None
+    assert found("p/a.py", "a", 40) is None
+
+
+def test_an_absolute_import_is_found_from_inside_its_package(tree: Path) -> None:
+    write(tree, "p/__init__.py", "p/q/__init__.py", "p/q/b.py", "p/c.py")
+    assert found("p/q/b.py", "p.c") == "p/c.py"
+
+
+def test_a_src_layout_is_found_from_the_scripts_folder(tree: Path) -> None:
+    write(tree, "src/p/__init__.py", "src/p/c.py", "scripts/train.py")
+    assert found("scripts/train.py", "p.c") == "src/p/c.py"
+
+
+def test_the_root_of_the_project_is_searched_from_its_folders(tree: Path) -> None:
+    write(tree, "losses.py", "experiments/one/train.py")
+    assert found("experiments/one/train.py", "losses") == "losses.py"
+
+
+def test_folders_above_the_project_are_left_alone(tree: Path) -> None:
+    write(tree, "outside.py", "repo/.git/HEAD", "repo/train.py")
+    assert found("repo/train.py", "outside") is None
+
+
+def test_without_any_root_only_the_own_package_counts(tree: Path) -> None:
+    (tree / "pyproject.toml").unlink()
+    write(tree, "other.py", "d/train.py", "d/near.py")
+    assert found("d/train.py", "near") == "d/near.py"
+    assert found("d/train.py", "other") is None
+    assert found("d/train.py", "other", roots=(".",)) == "other.py"
+
+
+def test_a_package_wins_over_a_module_and_a_module_over_a_plain_folder(tree: Path) -> None:
+    write(tree, "train.py", "a.py", "a/__init__.py", "b.py", "b/data.txt")
+    assert found("train.py", "a") == "a/__init__.py"
+    assert found("train.py", "b") == "b.py"
+
+
+def test_libraries_are_not_found(tree: Path) -> None:
+    write(tree, "train.py")
+    assert found("train.py", "torch.optim") is None
+
+
+def test_a_module_does_not_find_itself(tree: Path) -> None:
+    write(tree, "train.py")
+    assert found("train.py", "train") is None
+
+
+def test_broken_and_huge_modules_are_none(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tree, "train.py", "large.py")
+    (tree / "broken.py").write_text("for x in")
+    (tree / "folder.py").mkdir()
+    monkeypatch.setattr(module, "MOST_BYTES", 5)
+    assert found("train.py", "broken") is None
+    assert found("train.py", "large") is None
+    assert found("train.py", "folder") is None
+
+
+def test_a_file_may_look_into_so_many_modules_only(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_PER_FILE", 3)
+    write(tree, "train.py", *(f"m{n}.py" for n in range(6)))
+    project = Project()
+    source = Source.parse("", "train.py")
+    for _ in range(2):  # the allowance is by file, whatever is known from before
+        project.start(source)
+        hits = [project.find(source, f"m{n}") is not None for n in range(6)]
+        assert hits == [True, True, True, False, False, False]
+        assert project.find(source, "m0") is not None
+
+
+def test_modules_are_parsed_once(tree: Path) -> None:
+    write(tree, "train.py", "a.py")
+    project = Project()
+    source = Source.parse("", "train.py")
+    project.start(source)
+    assert project.find(source, "a") is project.find(source, "a")
+
+
+def test_no_more_modules_are_kept_than_allowed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_KEPT", 2)
+    write(tree, "train.py", *(f"m{n}.py" for n in range(5)))
+    project = Project()
+    source = Source.parse("", "train.py")
+    project.start(source)
+    assert all(project.find(source, f"m{n}") for n in range(5))
+    assert len(project._sources) == 2
