@@ -20,7 +20,7 @@ from zerograd.lifecycle.findings import Live
 from zerograd.report.paths import slashed, uri
 from zerograd.report.reporter import FORMATS, make_reporter
 
-ODD = "my models/50%,a:b\n.py"
+ODD = "my models/50%,a:b%0A\n.py"
 
 
 def written(name, findings):
@@ -125,6 +125,12 @@ def test_sarif_does_not_claim_lines_of_a_notebook_file(in_a_notebook):
     (location,) = result["locations"]
     assert "region" not in location["physicalLocation"]
     assert location["properties"]["cell"] == 3
+
+
+def test_sarif_offers_no_fix_by_lines_of_a_cell(in_a_notebook, fixable):
+    both = replace(in_a_notebook, fix=fixable.fix)
+    (result,) = json.loads(written("sarif", [both]))["runs"][0]["results"]
+    assert "fixes" not in result
 
 
 def test_every_result_points_at_its_rule(every_kind):
