@@ -161,7 +161,10 @@ def _suspect(state: BucketState, event: Event) -> Suspicion | None:
 def _scaler_update(state: BucketState, event: Event, reached: bool) -> BucketState:
     # An update reaches every bucket of that scaler, wherever it stands.
     if event.scaler and event.scaler in (state.scaled, state.unscaled):
-        early = tuple(replace(each, early=each.early or event.spot) for each in state.contributions)
+        early = tuple(
+            replace(each, early=each.early or event.spot, early_by=each.early_by or event.scaler)
+            for each in state.contributions
+        )
         state = replace(state, contributions=_bounded(early))
     if state.awaiting and event.scaler in ("", state.due):
         state = replace(state, awaiting=frozenset(), due="")

@@ -30,6 +30,7 @@ class Contribution:
     used_at: Spot | None = None  # where the last of these steps stands
     before: frozenset[str] = frozenset()  # of used_by, those before the newest backward here
     early: Spot | None = None  # a scaler update that came before the step
+    early_by: str = ""  # the scaler of that update
 
 
 @dataclass(frozen=True, slots=True)

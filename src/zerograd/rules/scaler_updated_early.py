@@ -9,7 +9,8 @@ from zerograd.lifecycle.state import BucketState
 
 def _breaks(before: BucketState, event: Event) -> bool:
     return bool(event.scaler) and any(
-        each.early is not None and event.owner not in each.used_by for each in before.contributions
+        each.early is not None and each.early_by == event.scaler and event.owner not in each.used_by
+        for each in before.contributions
     )
 
 

@@ -278,7 +278,10 @@ def forward(frame: Frame, keys: frozenset[str], arguments: Arguments) -> Value:
     computed = arguments.computed()
     if frame.no_grad:
         return Tensor()
-    deps, sure, scaler = keys, True, ""
+    # Networks handed to a network are part of what it computes.
+    handed = [each for value in arguments.all() for each in leaves_of(value)]
+    deps = keys | keys_of(Several([each for each in handed if isinstance(each, Module | Instance)]))
+    sure, scaler = True, ""
     averaged, leaves = False, frozenset[str]()
     if isinstance(computed, Tensor):
         deps, sure, scaler = deps | computed.deps, computed.sure, computed.scaler

@@ -156,9 +156,9 @@ def item_of(base: Value, index: object) -> Value:
         return Module(f"{base.key}.{index if index is not None else '[*]'}")
     if isinstance(base, Params):
         return Params(base.keys, one=True)
-    if isinstance(base, Tensor | Leaf | Gradient):
+    if isinstance(base, Tensor | Leaf):
         return base
-    return NOTHING
+    return NOTHING  # a part of a gradient is no gradient to clear
 
 
 def _several(frame: Frame, node: ast.Tuple | ast.List | ast.Set) -> Value:

@@ -14,6 +14,7 @@ from zerograd.lifecycle.state import BucketState
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.ir import Block, Branch, Happening, Loop, inner_blocks
 from zerograd.static.engine.objects import is_by_hand
+from zerograd.static.engine.words import OPTIMIZER_WORDS, words_of
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
@@ -106,6 +107,8 @@ class Judgement:
             if chosen and held:
                 found.extend(judge_set(held, event, chosen))  # type: ignore[arg-type]
         for verdict in found:
+            if node.loop is None and verdict.rule.code in _NEEDS_CERTAINTY:
+                continue  # done once, as schedulers' demos and warm-ups do
             certain = verdict.certain and self._is_plausible(node, verdict)
             certain = certain and not (self._doubted and verdict.rule.after_step)
             yield self._finding(node, verdict.rule.code, verdict.state, certain)
@@ -144,8 +147,24 @@ class Judgement:
             if not judged or any(after.suspicion is None for _, after in judged):
                 continue
             if self._is_confirmed(bucket, node.spot):
-                yield self._finding(node, "ZG201", judged[0][1], not self._doubted)
+                left = judged[0][1].suspicion
+                meant = left is not None and self._is_meant_for(left.left.spot, node)
+                yield self._finding(node, "ZG201", judged[0][1], not self._doubted and not meant)
                 return
+
+    def _is_meant_for(self, backward: Spot, step: Happening) -> bool:
+        """Does the loss bear this optimizer's name, as loss_GE does that of optimizer_G?"""
+        loss = words_of(self._code_at(backward).split(".backward", 1)[0])
+        mine = [
+            word
+            for word in words_of(self._display(step))
+            if word not in OPTIMIZER_WORDS and not word.startswith("optim")
+        ]
+        return any(
+            word == other or (len(word) == 1 and len(other) == 2 and word in other)
+            for word in mine
+            for other in loss
+        )
 
     def _is_confirmed(self, bucket: str, step: Spot) -> bool:
         for node in self._buckets.happenings:

@@ -20,6 +20,7 @@ from zerograd.static.engine.ir import (
     Attempt,
     Block,
     Branch,
+    Haze,
     Loop,
 )
 from zerograd.static.engine.keys import joined, keys_of
@@ -156,6 +157,8 @@ def _augmented(frame: Frame, node: ast.AugAssign) -> None:
         value = evaluate(frame, node.value)
         gradient = Gradient(owner)
         touch(frame, target, gradient)
+        if isinstance(node.op, ast.Add):
+            frame.emit(Haze(keys_of(owner), whole=False))  # filled by hand
         if isinstance(node.op, ast.Mult) and is_false(value):
             clear(frame, target, owner, Arguments([NOTHING, Constant(False)], {}))
         return
@@ -302,7 +305,7 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     program = frame.program
     source = evaluate(frame, node.iter)
     items, open_ended = items_of(source)
-    if isinstance(source, Params) or all(_is_one_param(item) for item in items):
+    if items and all(_is_one_param(item) for item in items):
         # A loop over parameters does one thing to all of them.
         bind(frame, node.target, items[0])
         frame.out.extend(read_block(frame, node.body))

@@ -260,6 +260,10 @@ def gradient_method(
         return gradient
     if name.endswith("_"):
         touch(frame, node, gradient)
+    if name == "copy_":
+        emit(frame, EventKind.ASSIGN, node, keys=keys_of(gradient.of))
+    elif name.startswith("add"):
+        frame.emit(Haze(keys_of(gradient.of), whole=False))  # filled by hand
     if wipes:
         emit(
             frame,
