@@ -148,12 +148,13 @@ def test_a_real_interrupt_is_130():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pipes of this kind there")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_reader_that_leaves_is_no_traceback(unbuffered):
+@pytest.mark.parametrize("words", [["rules", "ZG1"], ["rules", "--format", "json"]])
+def test_a_reader_that_leaves_is_no_traceback(words, unbuffered):
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as gone:
         done = subprocess.run(
-            [*CLI, "rules", "--format", "json"],
+            [*CLI, *words],
             stdout=gone,
             stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
