@@ -38,6 +38,7 @@ class Unit:
     name: str
     line: int
     node: ast.AST
+    tree: ast.Module
     acts: list[Act] = field(default_factory=list)
 
     def of(self, kind: str) -> list[Act]:
@@ -98,7 +99,7 @@ def _last_name(node: ast.expr) -> str:
     return ""
 
 
-def _is_optimizer_step(call: ast.Call, receiver: ast.expr) -> bool:
+def is_optimizer_step(call: ast.Call, receiver: ast.expr) -> bool:
     name = _last_name(receiver).lower()
     if _NO_OPTIMIZER.search(name):
         return False
@@ -127,7 +128,7 @@ def _act_of_call(call: ast.Call) -> tuple[str, str] | None:
         return "update", receiver
     if func.attr.startswith("clip_grad"):
         return "clip", receiver
-    if func.attr == "step" and _is_optimizer_step(call, func.value):
+    if func.attr == "step" and is_optimizer_step(call, func.value):
         return "step", first if "scaler" in receiver.lower() and first else receiver
     return None
 
@@ -159,13 +160,14 @@ def _calls(statement: ast.AST) -> Iterator[ast.Call]:
             stack.append(child)
 
 
-class _Finder(ast.NodeVisitor):
-    def __init__(self, path: Path) -> None:
+class _Finder:
+    def __init__(self, path: Path, tree: ast.Module) -> None:
         self.path = path
+        self.tree = tree
         self.units: list[Unit] = []
 
     def visit_body(self, node: ast.AST, name: str, line: int, parent: Unit | None) -> None:
-        unit = Unit(self.path, name, line, node)
+        unit = Unit(self.path, name, line, node, self.tree)
         before = len(self.units)
         for statement in getattr(node, "body", []):
             self._statement(statement, unit, (), name)
@@ -213,7 +215,7 @@ def find_units(text: str, path: Path) -> list[Unit]:
     tree = parse(text)
     if tree is None:
         return []
-    finder = _Finder(path)
+    finder = _Finder(path, tree)
     try:
         finder.visit_body(tree, path.stem, 1, None)
     except RecursionError:

@@ -1,0 +1,192 @@
+"""Say which faults one concrete history of gradient events holds.
+
+This is the plain reading of docs/explanation (phases of a bucket, faults at the step),
+written a second time and without the checker's machine: it walks one list of events
+that really happened, in order, and never has to think about what may happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+Bucket = object
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened; buckets are whatever the kind says it touched."""
+
+    kind: str  # clear, backward, assign, step, unscale, update, clip
+    line: int
+    buckets: frozenset[Bucket] = frozenset()
+    owner: object = None  # the optimizer of a step
+    scaler: object = None  # set if a scaler's factor is involved
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One rule broken, with every line that is part of it, the reported one first."""
+
+    code: str
+    lines: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _State:
+    contributions: list[tuple[int, Event]] = field(default_factory=list)
+    spent: bool = False  # a step has used what is in it
+    fresh: bool = False  # something came after the last clear or step
+    scaler: object = None
+    lost: list[tuple[Event, Event]] = field(default_factory=list)  # (backward, clear)
+    last_fill: int = -1
+    last_unscale: int = -1
+
+    @property
+    def phase(self) -> str:
+        if not self.contributions:
+            return "EMPTY"
+        if not self.spent:
+            return "FRESH"
+        return "STALE" if self.fresh else "SPENT"
+
+
+def faults(events: list[Event]) -> list[Fault]:
+    """Return the faults of one history, in order; each (code, line) once."""
+    return _Judge(events).run()
+
+
+class _Judge:
+    def __init__(self, events: list[Event]) -> None:
+        self.events = events
+        self.found: dict[tuple[str, int], Fault] = {}
+        self.states: dict[Bucket, _State] = {}
+        self.empty_steps: dict[tuple[object, int], int] = {}
+        self.pending: dict[object, dict[object, Event]] = {}
+        self.early: dict[Bucket, Event] = {}
+
+    def run(self) -> list[Fault]:
+        for index, event in enumerate(self.events):
+            getattr(self, f"_{event.kind}")(index, event)
+        for steps in self.pending.values():
+            for step in steps.values():
+                self._add("ZG302", step.line)
+        return list(self.found.values())
+
+    def _add(self, code: str, line: int, *others: int) -> None:
+        self.found.setdefault((code, line), Fault(code, (line, *others)))
+
+    def _of(self, buckets: Iterable[Bucket]) -> list[_State]:
+        return [self.states.setdefault(bucket, _State()) for bucket in buckets]
+
+    def _clear(self, index: int, event: Event) -> None:
+        for state in self._of(event.buckets):
+            if state.phase == "FRESH":
+                state.lost += [(backward, event) for _, backward in state.contributions]
+            state.contributions = []
+            state.spent = state.fresh = False
+            state.scaler = None
+        for bucket in event.buckets:
+            self.early.pop(bucket, None)
+
+    def _backward(self, index: int, event: Event) -> None:
+        for state in self._of(event.buckets):
+            state.contributions.append((index, event))
+            state.fresh = True
+            state.scaler = event.scaler or state.scaler
+            state.last_fill = index
+        for bucket in event.buckets:
+            self.early.pop(bucket, None)
+
+    def _assign(self, index: int, event: Event) -> None:
+        self._clear(index, event)
+        self._backward(index, event)
+
+    def _unscale(self, index: int, event: Event) -> None:
+        for state in self._of(event.buckets):
+            state.scaler = None
+            state.last_unscale = index
+
+    def _clip(self, index: int, event: Event) -> None:
+        states = self._of(event.buckets)
+        if any(state.scaler is not None for state in states):
+            self._add("ZG301", event.line)
+        if states and all(state.phase == "SPENT" for state in states):
+            self._add("ZG304", event.line)
+
+    def _update(self, index: int, event: Event) -> None:
+        self.pending.pop(event.scaler, None)
+        for bucket, state in self.states.items():
+            if state.phase in ("FRESH", "STALE") and state.scaler in (None, event.scaler):
+                self.early[bucket] = event
+
+    def _step(self, index: int, event: Event) -> None:
+        states = self._of(event.buckets)
+        phases = {state.phase for state in states}
+        if event.scaler is not None:
+            self._scaler_step(event)
+        elif any(state.scaler is not None for state in states):
+            self._add("ZG303", event.line)
+        if "STALE" in phases:
+            self._add("ZG101", event.line)
+        elif self._leaked(index, event, states):
+            self._add("ZG201", event.line)
+        elif phases == {"SPENT"}:
+            self._add("ZG402", event.line)
+        elif phases == {"EMPTY"}:
+            self._empty_step(event, states)
+        else:
+            self._window(event, states)
+        for state in states:
+            if state.contributions:
+                state.spent, state.fresh = True, False
+            state.scaler = None
+            state.lost = []
+
+    def _scaler_step(self, event: Event) -> None:
+        waiting = self.pending.setdefault(event.scaler, {})
+        if event.owner in waiting:
+            self._add("ZG302", waiting[event.owner].line, event.line)
+        waiting[event.owner] = event
+        for bucket in event.buckets:
+            if bucket in self.early:
+                self._add("ZG305", self.early.pop(bucket).line, event.line)
+
+    def _empty_step(self, event: Event, states: list[_State]) -> None:
+        # One empty step may be the first round of a loop that steps before it fills.
+        key = (event.owner, event.line)
+        self.empty_steps[key] = self.empty_steps.get(key, 0) + 1
+        clears = tuple(clear.line for state in states for _, clear in state.lost)
+        if self.empty_steps[key] >= 2:
+            self._add("ZG102" if clears else "ZG401", event.line, *clears)
+
+    def _window(self, event: Event, states: list[_State]) -> None:
+        for state in states:
+            used = {backward.line for _, backward in state.contributions}
+            for backward, clear in state.lost:
+                if backward.line in used:
+                    self._add("ZG501", clear.line, event.line)
+
+    def _leaked(self, index: int, event: Event, states: list[_State]) -> bool:
+        for state in states:
+            for first, one in state.contributions:
+                for second, two in state.contributions:
+                    if first < second and self._crosses(index, event, first, second):
+                        return True
+        return False
+
+    def _crosses(self, index: int, event: Event, first: int, second: int) -> bool:
+        """Tell whether another optimizer used backward `first` before `second` came."""
+        filled_first = self.events[first].buckets
+        between = [e for e in self.events[first:second] if e.kind == "step"]
+        if any(e.owner is event.owner for e in between):
+            return False
+        if not any(e.buckets & filled_first for e in between):
+            return False
+        after: list[Event] = []
+        for later in self.events[second + 1 :]:
+            if later.kind in ("backward", "clear", "assign"):
+                break
+            if later.kind == "step" and later.buckets & self.events[second].buckets:
+                after.append(later)
+        return bool(after) and all(e.owner is event.owner for e in after)

@@ -1,0 +1,203 @@
+"""Measure recall on broken loops, and list what is said of the untouched originals.
+
+    python -m benchmarks.accuracy.measure --corpus .scratch/corpus/dev \\
+        --results benchmarks/results/accuracy_development.json --misses .scratch/misses.md
+
+Every training unit of the corpus is broken in each way that applies to it. A mutant is
+found if the checker gives an expected code at an expected line. Units that are copies of
+one another, to the letter of their syntax tree, count once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import json
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.accuracy.checkers import Said, zerograd
+from benchmarks.accuracy.misses import write_misses
+from benchmarks.accuracy.mutants import Mutant, Subject
+from benchmarks.accuracy.mutations import MUTATIONS, mutate
+from benchmarks.accuracy.training_code import Unit, training_files
+from benchmarks.accuracy.verdict import Verdicts, chain_of
+
+
+@dataclass(slots=True)
+class Trial:
+    """One mutant, what was said of it, and whether it is really broken."""
+
+    mutant: Mutant
+    repository: str
+    place: str  # path inside the repository
+    said: list[Said]
+    verdict: str
+
+    @property
+    def result(self) -> str:
+        near = [s for s in self.said if s.line in self.mutant.lines]
+        if any(s.code in self.mutant.codes for s in near):
+            return "found"
+        if any(s.code in self.mutant.codes for s in self.said):
+            return "right code, other line"
+        return "other code" if self.said else "nothing said"
+
+
+@dataclass(slots=True)
+class Measurement:
+    """Everything one run over one half of the corpus showed."""
+
+    repositories: Counter[str] = field(default_factory=Counter)  # training files
+    files: int = 0
+    units: int = 0
+    copies: int = 0
+    refused: Counter[tuple[str, str]] = field(default_factory=Counter)
+    trials: list[Trial] = field(default_factory=list)
+    originals: list[Said] = field(default_factory=list)
+    all_files: int = 0
+
+
+def distinct_units(
+    repository: Path, seen: set[str]
+) -> Iterator[tuple[Path, str, list[Unit], int]]:
+    """Yield the training files with those of their units that were not met before."""
+    for path, text, units in training_files(repository):
+        fresh: list[Unit] = []
+        for unit in units:
+            digest = hashlib.sha1(ast.dump(unit.node).encode()).hexdigest()
+            if digest not in seen:
+                seen.add(digest)
+                fresh.append(unit)
+        yield path, text, fresh, len(units) - len(fresh)
+
+
+def check_mutant(text: str, original: Path, target: Path) -> list[Said]:
+    """Check a mutant in the place of its original, so that its project is around it."""
+    kept = target.read_bytes() if target.exists() else None
+    target.write_text(text, encoding="utf-8", errors="surrogatepass")
+    try:
+        return zerograd([target])
+    finally:
+        if kept is None:
+            target.unlink()
+        else:
+            target.write_bytes(kept)
+
+
+def measure_repository(
+    repository: Path, workplace: Path, seen: set[str], verdicts: Verdicts, into: Measurement
+) -> None:
+    tree = workplace / repository.name
+    shutil.copytree(repository, tree)
+    into.all_files += sum(1 for path in tree.rglob("*") if path.is_file())
+    for said in zerograd([tree]):
+        place = Path(said.path).resolve().relative_to(workplace.resolve()).as_posix()
+        into.originals.append(Said(place, said.line, said.code, said.message))
+    for path, text, units, copies in distinct_units(repository, seen):
+        inside = path.relative_to(repository)
+        target = tree / inside
+        if path.suffix == ".ipynb":
+            target = target.with_name(f"{path.stem}_notebook.py".replace(" ", "_"))
+        into.files += 1
+        into.repositories[repository.name] += 1
+        into.units += len(units)
+        into.copies += copies
+        for unit in units:
+            chain = chain_of(unit)
+            for mutant in mutate(Subject(text, unit)):
+                if isinstance(mutant, tuple):
+                    into.refused[mutant] += 1
+                    continue
+                said = check_mutant(mutant.text, path, target)
+                verdict = verdicts.of(mutant, chain)
+                into.trials.append(
+                    Trial(mutant, repository.name, inside.as_posix(), said, verdict)
+                )
+    shutil.rmtree(tree)
+
+
+def table(measurement: Measurement) -> dict[str, dict[str, float | int]]:
+    """Return one row for each kind of mutation, and one for all."""
+    rows: dict[str, dict[str, float | int]] = {}
+    for kind in [*MUTATIONS, "all"]:
+        trials = [t for t in measurement.trials if kind in (t.mutant.kind, "all")]
+        kept = [t for t in trials if t.verdict != "equivalent"]
+        found = sum(t.result == "found" for t in trials)
+        found_kept = sum(t.result == "found" for t in kept)
+        rows[kind] = {
+            "mutants": len(trials),
+            "found": found,
+            "raw_recall": round(found / len(trials), 4) if trials else 0.0,
+            "equivalent": len(trials) - len(kept),
+            "undecided": sum(t.verdict == "undecided" for t in trials),
+            "filtered_recall": round(found_kept / len(kept), 4) if kept else 0.0,
+            "right_code_other_line": sum(t.result == "right code, other line" for t in kept),
+            "other_code": sum(t.result == "other code" for t in kept),
+            "nothing_said": sum(t.result == "nothing said" for t in kept),
+        }
+    return rows
+
+
+def report(measurement: Measurement) -> dict[str, object]:
+    return {
+        "repositories": dict(sorted(measurement.repositories.items())),
+        "files": measurement.all_files,
+        "training_files": measurement.files,
+        "training_units": measurement.units,
+        "copies_left_out": measurement.copies,
+        "recall": table(measurement),
+        "not_mutated": [
+            {"kind": kind, "reason": reason, "units": count}
+            for (kind, reason), count in sorted(measurement.refused.items())
+        ],
+        "equivalent": [
+            f"{t.mutant.kind}: {t.repository}/{t.place} {t.mutant.unit} ({t.mutant.detail})"
+            for t in measurement.trials
+            if t.verdict == "equivalent"
+        ],
+        "findings_on_originals": [
+            f"{s.path}:{s.line}: {s.code} {s.message}" for s in measurement.originals
+        ],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--corpus", type=Path, required=True, help="folder of repositories")
+    parser.add_argument("--results", type=Path, help="JSON file to write")
+    parser.add_argument("--misses", type=Path, help="Markdown list of what was missed")
+    parser.add_argument("--cache", type=Path, help="file that keeps the interpreter's verdicts")
+    parser.add_argument("--only", help="only repositories whose name contains this")
+    args = parser.parse_args()
+    verdicts = Verdicts(args.cache)
+    measurement = Measurement()
+    seen: set[str] = set()
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="accuracy-") as folder:
+        for repository in sorted(p for p in args.corpus.iterdir() if p.is_dir()):
+            if args.only and args.only not in repository.name:
+                continue
+            measure_repository(repository, Path(folder), seen, verdicts, measurement)
+            verdicts.save()
+            seconds = time.perf_counter() - started
+            print(f"{repository.name}: {len(measurement.trials)} mutants so far, {seconds:.0f} s",
+                  flush=True)
+    result = report(measurement)
+    text = json.dumps(result, indent=1)
+    if args.results:
+        args.results.parent.mkdir(parents=True, exist_ok=True)
+        args.results.write_text(text + "\n")
+    if args.misses:
+        write_misses(measurement.trials, measurement.originals, args.corpus, args.misses)
+    print(json.dumps(result["recall"], indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,405 @@
+"""Ten ways to break a training loop, each as one small textual edit.
+
+Every mutation takes a `Subject` and yields mutants with the codes and lines a checker
+must give: for a fault made of two lines (a clear and a step) either line is right.
+"""
+
+from __future__ import annotations
+
+import ast
+import zlib
+from collections.abc import Callable, Iterator
+
+from benchmarks.accuracy.edit import CannotEdit, Editor
+from benchmarks.accuracy.mutants import Mutant, Subject
+from benchmarks.accuracy.training_code import Act
+
+Mutation = Callable[[Subject], Iterator[Mutant]]
+MUTATIONS: dict[str, Mutation] = {}
+PERIOD = 4
+
+
+def _mutation(kind: str) -> Callable[[Mutation], Mutation]:
+    def register(function: Mutation) -> Mutation:
+        MUTATIONS[kind] = function
+        return function
+
+    return register
+
+
+def _takes_closure(step: Act) -> bool:
+    assert step.call is not None
+    names = [ast.unparse(a) for a in step.call.args] + [k.arg or "" for k in step.call.keywords]
+    return any("closure" in n for n in names) or any(
+        isinstance(a, ast.Lambda) for a in step.call.args
+    )
+
+
+def _lines(acts: list[Act]) -> list[int]:
+    """Return the lines at which these acts may be reported: statement or call."""
+    found = {a.statement.lineno for a in acts}
+    return sorted(found | {a.call.lineno for a in acts if a.call is not None})
+
+
+def _plain(clear: Act) -> bool:
+    return isinstance(clear.statement, ast.Expr) and clear.statement.value is clear.call
+
+
+def _step_lines(subject: Subject, owner: str) -> list[int]:
+    """Return the step's lines; with a closure the backward inside it is as right."""
+    steps = subject.steps(owner)
+    lines = _lines(steps)
+    if any(_takes_closure(s) for s in steps):
+        lines += _lines(subject.unit.of("backward"))
+    return lines
+
+
+@_mutation("clear-deleted")
+def clear_deleted(subject: Subject) -> Iterator[Mutant]:
+    """Delete every clear of a unit that steps one optimizer."""
+    if len(subject.owners) != 1:
+        return
+    owner = subject.owners[0]
+    editor = subject.editor()
+    for clear in subject.unit.of("clear"):
+        editor.delete(clear.statement)
+    yield subject.mutant(
+        "clear-deleted", owner, editor, ["ZG101"], _step_lines(subject, owner)
+    )
+
+
+@_mutation("one-of-two-clears-deleted")
+def one_clear_deleted(subject: Subject) -> Iterator[Mutant]:
+    """Delete the clears of one optimizer where the unit steps several."""
+    if len(subject.owners) < 2:
+        return
+    for owner in subject.owners:
+        clears = subject.clears(owner)
+        if not clears or subject.has_foreign_clear(owner):
+            continue
+        editor = subject.editor()
+        for clear in clears:
+            editor.delete(clear.statement)
+        yield subject.mutant(
+            "one-of-two-clears-deleted",
+            owner,
+            editor,
+            ["ZG101", "ZG201"],
+            _step_lines(subject, owner),
+        )
+
+
+@_mutation("clear-between-backward-and-step")
+def clear_between(subject: Subject) -> Iterator[Mutant]:
+    """Move the clear to right before the step."""
+    for owner in subject.owners:
+        clears, steps = subject.clears(owner), subject.steps(owner)
+        if not clears or subject.has_foreign_clear(owner):
+            continue
+        if not _plain(clears[0]) or any(_takes_closure(s) for s in steps):
+            continue
+        editor = subject.editor()
+        for clear in clears:
+            editor.delete(clear.statement)
+        marks: list[str] = []
+        for number, step in enumerate(steps):
+            marks.append(f"clear{number}")
+            editor.insert_before(
+                step.statement, editor.text(clears[0].statement), marks[-1]
+            )
+        yield subject.mutant(
+            "clear-between-backward-and-step",
+            owner,
+            editor,
+            ["ZG102"],
+            [*marks, *_lines(steps)],
+        )
+
+
+def _shared_loop(subject: Subject, owner: str) -> tuple[ast.stmt, list[Act], list[Act]] | None:
+    """Return the innermost loop that holds a clear, a step and a backward, with the first two."""
+    for step in subject.steps(owner):
+        for loop in reversed(step.loops):
+            clears = [c for c in subject.clears(owner) if loop in c.loops]
+            filled = any(loop in b.loops for b in subject.unit.of("backward"))
+            if clears and filled:
+                return loop, clears, [s for s in subject.steps(owner) if loop in s.loops]
+    return None
+
+
+def _bound_inside(loop: ast.stmt, text: str) -> bool:
+    root = text.split(".")[0].split("[")[0].split("(")[0]
+    return any(
+        isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == root
+        for node in ast.walk(loop)
+    )
+
+
+@_mutation("clear-hoisted-before-loop")
+def clear_hoisted(subject: Subject) -> Iterator[Mutant]:
+    """Move the clear out of the loop that steps, to just before it."""
+    for owner in subject.owners:
+        shared = _shared_loop(subject, owner)
+        if shared is None or subject.has_foreign_clear(owner):
+            continue
+        loop, clears, steps = shared
+        if not _plain(clears[0]) or _bound_inside(loop, clears[0].owner):
+            continue
+        if any(_takes_closure(s) for s in steps):
+            continue
+        editor = subject.editor()
+        for clear in clears:
+            editor.delete(clear.statement)
+        editor.insert_before(loop, editor.text(clears[0].statement))
+        yield subject.mutant(
+            "clear-hoisted-before-loop", owner, editor, ["ZG101"], _lines(steps)
+        )
+
+
+@_mutation("call-parentheses-dropped")
+def parentheses_dropped(subject: Subject) -> Iterator[Mutant]:
+    """Write `opt.zero_grad`, `opt.step` or `loss.backward` without calling it."""
+    for kind in ("clear", "step", "backward"):
+        for act in subject.unit.of(kind):
+            call = act.call
+            if call is None or not _plain(act):
+                continue
+            if call.args or (call.keywords and kind == "step"):
+                continue
+            if ast.unparse(call.func).split(".")[-1] == "manual_backward":
+                continue
+            end = call.func.end_col_offset or 0
+            if call.end_lineno != call.func.end_lineno or call.end_lineno is None:
+                continue
+            editor = subject.editor()
+            line = editor.line(call.end_lineno).encode()
+            tail = line[end : call.end_col_offset].decode()
+            head = line[:end].decode()
+            anchor = ast.Pass(lineno=call.end_lineno, col_offset=0)
+            editor.replace_span(anchor, head + tail, head)
+            yield subject.mutant(
+                "call-parentheses-dropped",
+                f"{kind} {act.owner}",
+                editor,
+                ["ZG103"],
+                _lines([act]) + [call.end_lineno],
+            )
+            break
+
+
+def _counter(loop: ast.stmt, editor: Editor) -> str:
+    """Return an expression that counts the iterations of a loop from one, adding it if needed."""
+    if isinstance(loop, ast.For):
+        target, source = loop.target, ast.unparse(loop.iter)
+        counts = "enumerate(" in source and ", start" not in source
+        if counts and isinstance(target, ast.Tuple) and isinstance(target.elts[0], ast.Name):
+            return f"({target.elts[0].id} + 1)"
+        ranged = source.startswith(("range(", "trange(", "tqdm(range("))
+        if ranged and isinstance(target, ast.Name) and "," not in source:
+            return f"({target.id} + 1)"
+        line = editor.line(loop.lineno)
+        old_target = ast.get_source_segment("\n".join([line]), _on_first_line(target))
+        old_iter = ast.get_source_segment("\n".join([line]), _on_first_line(loop.iter))
+        one_line = loop.iter.end_lineno == loop.lineno
+        if not one_line or not old_target or not old_iter or counts:
+            raise CannotEdit("the loop's header is spread over several lines")
+        inner = f"({old_target})" if isinstance(target, ast.Tuple) else old_target
+        inner = inner.replace("((", "(").replace("))", ")") if old_target[:1] == "(" else inner
+        head, tail = line.split(old_target, 1)[0], line.rsplit(old_iter, 1)[1]
+        new = f"{head}batch_count, {inner} in enumerate({old_iter}){tail}"
+        editor.replace_span(loop, line, new)
+        return "(batch_count + 1)"
+    assert isinstance(loop, ast.While)
+    editor.insert_before(loop, ["batch_count = 0"])
+    editor.insert_before(loop.body[0], ["batch_count += 1"])
+    return "batch_count"
+
+
+def _on_first_line(node: ast.expr) -> ast.expr:
+    moved = ast.Name(id="", ctx=ast.Load())
+    moved.lineno, moved.end_lineno = 1, 1
+    moved.col_offset, moved.end_col_offset = node.col_offset, node.end_col_offset
+    return moved
+
+
+def _guard_between(subject: Subject, statement: ast.stmt, loop: ast.stmt) -> ast.If | None:
+    """Return the innermost `if` around a statement inside the loop."""
+    for ancestor in subject.ancestors(statement):
+        if ancestor is loop:
+            return None
+        if isinstance(ancestor, ast.If):
+            return ancestor
+    return None
+
+
+@_mutation("step-guarded-clear-not")
+def step_guarded(subject: Subject) -> Iterator[Mutant]:
+    """Step every few batches while the clear stays in every batch."""
+    for owner in subject.owners:
+        steps = subject.steps(owner)
+        shared = _shared_loop(subject, owner)
+        if shared is None or len(steps) != 1 or _takes_closure(steps[0]):
+            continue
+        loop, clears, _ = shared
+        step = steps[0]
+        if step.loops[-1] is not loop or subject.has_foreign_clear(owner):
+            continue
+        if not any(b.loops and b.loops[-1] is loop for b in subject.unit.of("backward")):
+            continue
+        guard = _guard_between(subject, step.statement, loop)
+        editor = subject.editor()
+        if guard is None:
+            if any(_guard_between(subject, c.statement, loop) for c in clears):
+                continue
+            place = subject.at[step.statement]
+            wrapped = [step.statement]
+            updates = {u.statement for u in subject.unit.of("update")}
+            for following in place.block[place.index + 1 :]:
+                if following not in updates:
+                    break
+                wrapped.append(following)
+            count = _counter(loop, editor)
+            editor.wrap(wrapped, f"if {count} % {PERIOD} == 0:")
+            lines: list[int | str] = [*_lines(clears), *_lines(steps)]
+        else:
+            same = [c for c in clears if subject.at[c.statement].owner is guard]
+            is_window = "%" in ast.unparse(guard.test) and not guard.orelse
+            if len(same) != len(clears) or not is_window or not _plain(clears[0]):
+                continue
+            if subject.common_child(step.statement, clears[0].statement) is None:
+                continue
+            for clear in clears:
+                editor.delete(clear.statement)
+            editor.insert_after(guard, editor.text(clears[0].statement), "clear")
+            lines = ["clear", *_lines(steps)]
+        yield subject.mutant("step-guarded-clear-not", owner, editor, ["ZG501"], lines)
+
+
+@_mutation("unscale-deleted-before-clip")
+def unscale_deleted(subject: Subject) -> Iterator[Mutant]:
+    """Delete `scaler.unscale_` where a clip follows."""
+    unscales = subject.unit.of("unscale")
+    clips = [
+        clip
+        for clip in subject.unit.of("clip")
+        for unscale in unscales
+        if unscale.statement.lineno < clip.statement.lineno
+        and subject.common_child(clip.statement, unscale.statement) is not None
+    ]
+    if not clips:
+        return
+    editor = subject.editor()
+    for unscale in unscales:
+        editor.delete(unscale.statement)
+    yield subject.mutant(
+        "unscale-deleted-before-clip", unscales[0].owner, editor, ["ZG301"], _lines(clips)
+    )
+
+
+@_mutation("update-deleted")
+def update_deleted(subject: Subject) -> Iterator[Mutant]:
+    """Delete `scaler.update()`."""
+    updates = subject.unit.of("update")
+    steps = [
+        step
+        for step in subject.unit.of("step")
+        if step.call is not None
+        and isinstance(step.call.func, ast.Attribute)
+        and "scaler" in ast.unparse(step.call.func.value).lower()
+    ]
+    if not updates or not steps:
+        return
+    editor = subject.editor()
+    for update in updates:
+        editor.delete(update.statement)
+    yield subject.mutant("update-deleted", updates[0].owner, editor, ["ZG302"], _lines(steps))
+
+
+@_mutation("step-before-backward")
+def step_before_backward(subject: Subject) -> Iterator[Mutant]:
+    """Move the step in front of the backward it belongs to."""
+    for owner in subject.owners:
+        steps = subject.steps(owner)
+        if len(steps) != 1 or _takes_closure(steps[0]) or not _plain(steps[0]):
+            continue
+        step = steps[0]
+        floor = max(
+            (
+                act.statement.lineno
+                for act in [*subject.clears(owner), *subject.unit.of("step")]
+                if act.statement.lineno < step.statement.lineno
+            ),
+            default=0,
+        )
+        filled = [
+            (b, subject.common_child(b.statement, step.statement))
+            for b in subject.unit.of("backward")
+            if floor < b.statement.lineno < step.statement.lineno
+        ]
+        targets = [child for _, child in filled if child is not None]
+        if not targets or len(targets) != len(filled):
+            continue
+        target = min(targets, key=lambda child: child.lineno)
+        if target is step.statement:
+            continue
+        editor = subject.editor()
+        editor.delete(step.statement)
+        editor.insert_before(target, editor.text(step.statement), "step")
+        yield subject.mutant(
+            "step-before-backward",
+            owner,
+            editor,
+            ["ZG401", "ZG102"],
+            ["step", *_lines(subject.clears(owner))],
+        )
+
+
+@_mutation("clear-in-one-branch")
+def clear_in_branch(subject: Subject) -> Iterator[Mutant]:
+    """Move the clear under a condition the step does not stand under."""
+    for owner in subject.owners:
+        shared = _shared_loop(subject, owner)
+        if shared is None or subject.has_foreign_clear(owner):
+            continue
+        loop, clears, steps = shared
+        if len(clears) != 1 or not _plain(clears[0]) or any(_takes_closure(s) for s in steps):
+            continue
+        clear = clears[0].statement
+        if _guard_between(subject, clear, loop) is not None:
+            continue
+        if any(_guard_between(subject, s.statement, loop) for s in steps):
+            continue
+        busy = {act.statement for act in subject.unit.acts}
+        branch = next(
+            (
+                other
+                for other in subject.at[clear].block
+                if isinstance(other, ast.If)
+                and not any(node in busy for node in ast.walk(other))
+                and other.body[0].lineno > other.lineno
+            ),
+            None,
+        )
+        editor = subject.editor()
+        if branch is not None:
+            editor.delete(clear)
+            editor.insert_before(branch.body[0], editor.text(clear))
+            detail = f"{owner} under an existing if"
+        else:
+            conditions = ["verbose", "torch.isfinite(loss)", "(batch_count + 1) % 2 == 0"]
+            chosen = zlib.crc32(f"{subject.unit.path.name}{owner}".encode()) % 3
+            condition = conditions[chosen]
+            if chosen == 2:
+                condition = f"{_counter(loop, editor)} % 2 == 0"
+            editor.wrap([clear], f"if {condition}:")
+            detail = f"{owner} under `if {condition}`"
+        yield subject.mutant("clear-in-one-branch", detail, editor, ["ZG101"], _lines(steps))
+
+
+def mutate(subject: Subject) -> Iterator[Mutant | tuple[str, str]]:
+    """Yield every mutant of a unit, or (kind, reason) where a clean edit is impossible."""
+    for kind, mutation in MUTATIONS.items():
+        try:
+            yield from mutation(subject)
+        except CannotEdit as reason:
+            yield kind, str(reason)

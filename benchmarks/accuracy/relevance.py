@@ -1,0 +1,104 @@
+"""Tell which compound statements can touch a gradient, so that the others are passed over.
+
+Running both sides of every `if verbose:` would square the number of paths for nothing.
+A statement matters if it holds an event by spelling, leaves its block, or calls a
+function of the program that does.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from benchmarks.accuracy.values import Scope
+
+_EVENTS = {"zero_grad", "backward", "manual_backward", "step", "unscale_", "update", "grad"}
+_LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Raise)
+ROUNDS = 3
+LONGEST_PERIOD = 8
+
+
+class Relevance:
+    """Answers for one program, remembered by node."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._functions: dict[str, list[ast.AST]] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                self._functions.setdefault(node.name, []).append(node)
+        self._matters: dict[ast.AST, bool] = {}
+        self._periods: dict[ast.AST, list[ast.expr]] = {}
+        self._names: dict[str, bool] = {}
+        self.receivers = {
+            node.func.value.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+            and node.func.attr in ("parameters", "zero_grad", "step", "to", "train")
+        }
+
+    def matters(self, node: ast.AST) -> bool:
+        """Tell whether running this statement can make a difference to gradients."""
+        if node not in self._matters:
+            self._matters[node] = self._look(node)
+        return self._matters[node]
+
+    def _look(self, node: ast.AST) -> bool:
+        for child in ast.walk(node):
+            if isinstance(child, _LEAVES):
+                return True
+            if isinstance(child, ast.Attribute):
+                if child.attr in _EVENTS or child.attr.startswith("clip_grad"):
+                    return True
+            if isinstance(child, ast.Call):
+                name = _called(child)
+                if name.startswith("clip_grad") or self._reaches(name):
+                    return True
+                # A constructor or a preparation of networks decides who owns what.
+                if re.search(r"prepare|setup|optim|parameters|scaler", name, re.IGNORECASE):
+                    return True
+        return False
+
+    def _reaches(self, name: str) -> bool:
+        """Tell whether a function of this program, by name, can touch a gradient."""
+        if name not in self._functions:
+            return False
+        if name not in self._names:
+            self._names[name] = False  # a recursive call adds nothing of its own
+            self._names[name] = any(
+                self._events_inside(node) for node in self._functions[name]
+            )
+        return self._names[name]
+
+    def _events_inside(self, node: ast.AST) -> bool:
+        for child in ast.walk(node):
+            if isinstance(child, ast.Attribute) and child.attr in _EVENTS:
+                return True
+            if isinstance(child, ast.Call) and _called(child) != getattr(node, "name", ""):
+                if self._reaches(_called(child)):
+                    return True
+        return False
+
+    def rounds(self, loop: ast.AST, scope: Scope) -> int:
+        """Return how often a loop runs: three times, or past two periods of a modulo in it."""
+        if loop not in self._periods:
+            self._periods[loop] = [
+                child.right
+                for child in ast.walk(loop)
+                if isinstance(child, ast.BinOp) and isinstance(child.op, ast.Mod)
+            ]
+        rounds = ROUNDS
+        for node in self._periods[loop]:
+            value = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(node, ast.Name):
+                value = scope.get(node.id)
+            if isinstance(value, int) and 0 < value <= LONGEST_PERIOD:
+                rounds = max(rounds, 2 * value + 1)
+        return rounds
+
+
+def _called(call: ast.Call) -> str:
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
