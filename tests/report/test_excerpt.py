@@ -58,6 +58,11 @@ def test_the_loop_around_a_line_is_shown():
     assert any("for x in y" in line for line in shown(lines, Spot("a.py", 6, 5, 6, 8)))
 
 
+def test_what_follows_the_block_is_not_shown():
+    lines = ["for x in y:", "    a()", "if z:", "    b()"]
+    assert not any("if z" in line for line in shown(lines, Spot("a.py", 2, 5, 2, 8)))
+
+
 def test_a_gap_is_marked():
     lines = ["for x in y:", *["    a()"] * 8, "    e()"]
     assert any(line.rstrip().endswith(".. |") for line in shown(lines, Spot("a.py", 10, 5)))

@@ -143,6 +143,11 @@ def _indent(text: str) -> int:
     return len(expanded) - len(expanded.lstrip())
 
 
+def _says_nothing(text: str, inside: int) -> bool:
+    """Is it blank, or past the end of the block?"""
+    return not text.strip() or _indent(text) < inside
+
+
 def _with_neighbours(numbers: set[int], around: int, lines: Sequence[str]) -> list[int]:
     wide = {
         number
@@ -155,7 +160,8 @@ def _with_neighbours(numbers: set[int], around: int, lines: Sequence[str]) -> li
     shown = sorted({*shown, *(n + 1 for n in shown if n + 2 in wide)})
     while shown[0] not in numbers and not lines[shown[0] - 1].strip():
         del shown[0]
-    while shown[-1] not in numbers and not lines[shown[-1] - 1].strip():
+    inside = _indent(lines[max(numbers) - 1])
+    while shown[-1] not in numbers and _says_nothing(lines[shown[-1] - 1], inside):
         del shown[-1]
     return shown
 
