@@ -101,7 +101,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def _pages() -> Iterator[tuple[str, str]]:
-    yield "rules.md", _rules()
+    yield "rules/index.md", _rules()
     for each in ALL_RULES:
         yield f"rules/{each.name}.md", page(each) or f"# {each.code} {each.name}\n"
     yield "commands.md", _commands()
@@ -113,13 +113,13 @@ def _pages() -> Iterator[tuple[str, str]]:
 
 def _rules() -> str:
     rows = [
-        f"| [{each.code}](rules/{each.name}.md) | {each.name} | {each.severity.value} "
+        f"| [{each.code}]({each.name}.md) | {each.name} | {each.severity.value} "
         f"| {seen_by(each)} | {sentence(each)} |"
         for each in ALL_RULES
     ]
     return "\n".join(
         [
-            "# Rules",
+            "# All rules",
             "",
             "`check` sees a rule broken in source code, `run` and `watch` in a live run. Notes are",
             "shown with `--all`, or when they are selected.",
