@@ -153,9 +153,12 @@ def _tell_problems(result: Checked, err: TextIO) -> None:
     if more > 0:
         noun = "file" if more == 1 else "files"
         print(f"zerograd: and {more} more {noun} could not be checked", file=err)
-    for crash in result.crashes:
-        print(f"zerograd: {crash}", file=err)
+    for number, crash in enumerate(result.crashes[:MOST_PROBLEMS]):
+        # One traceback says enough: the others mostly tell the same.
+        print(f"zerograd: {crash if number == 0 else crash.splitlines()[0]}", file=err)
     if result.crashes:
+        if len(result.crashes) > MOST_PROBLEMS:
+            print(f"zerograd: and in {len(result.crashes) - MOST_PROBLEMS} more files", file=err)
         print("zerograd: that is a fault of ours; please report it with the file", file=err)
 
 

@@ -98,10 +98,8 @@ class Checker:
             return Checked(problems=[str(problem)])
         except RecursionError:
             return Checked(problems=[f"{path}: not checked, it is nested too deeply"])
-        except Exception:
-            import traceback
-
-            result.crashes.append(f"{path}: zerograd failed here\n{traceback.format_exc()}")
+        except Exception as fault:  # ours: told with its traceback, and the rest still checked
+            return Checked(files=1, crashes=[_crash(path, fault)])
         return result
 
     def check_text(self, text: str, path: str, settings: Settings = DEFAULTS) -> Checked:
@@ -180,6 +178,15 @@ def _rules(select: Sequence[str], ignore: Sequence[str], notes: bool) -> tuple[R
         return ["ZG" if word.upper() == "ALL" else word for word in words]
 
     return select_rules(plain(select), plain(ignore), notes=notes)
+
+
+def _crash(path: str, fault: Exception) -> str:
+    import traceback
+
+    last = traceback.extract_tb(fault.__traceback__)[-1]
+    where = f"{os.path.basename(last.filename)}:{last.lineno}"
+    lines = "".join(traceback.format_exception(fault))
+    return f"{path}: zerograd failed here ({type(fault).__name__} in {where})\n{lines}"
 
 
 def check_source(

@@ -48,6 +48,7 @@ def remedies(source: Source, finding: Finding) -> Iterator[Remedy]:
 
 def _clear_after_step(scene: Scene) -> Plans:
     """ZG101: clear behind the step, which is right in every loop, windows included."""
+    yield from _clear_in_closure(scene)
     for step in _unique([scene.here, *scene.trail]):
         if not (scene.has_call(step, "step") or scene.has_call(step, "optimizer_step")):
             continue
@@ -56,7 +57,6 @@ def _clear_after_step(scene: Scene) -> Plans:
         message = f"insert `{code}` after line {scene.line(anchor)}"
         yield message, partial(scene.layout.insert_after, anchor, code)
         yield message, partial(scene.layout.insert_beside, anchor, code)
-    yield from _clear_in_closure(scene)
     yield from _clear_by_hand(scene)
 
 
