@@ -97,8 +97,12 @@ def neighbours(guard: Guard, models: Iterable[nn.Module]) -> list[torch.Tensor]:
     """Parameters that are not ours but that our losses may reach."""
     found: dict[int, torch.Tensor] = {}
     for model in models:
+        # between forward and backward FSDP2 shows whole parameters in place of its shards:
+        # these are ours under another name, and hold what is not exchanged yet
+        is_sharded = any(hasattr(m, "set_requires_gradient_sync") for m in model.modules())
         for parameter in model.parameters():
-            found[id(parameter)] = parameter
+            if not is_sharded or hasattr(parameter, "device_mesh"):
+                found[id(parameter)] = parameter
     for other in _GUARDS:
         found.update(other.owned)
     return [parameter for key, parameter in found.items() if key not in guard.owned]

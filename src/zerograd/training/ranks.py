@@ -10,7 +10,7 @@ This module is the only place in the package that knows the inside of DDP and FS
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -132,12 +132,14 @@ class _Mark:
 
 
 def find_ranks(
-    models: Iterable[nn.Module], own: set[int], *, sync_every: bool, has_models: bool
+    models: list[nn.Module], parameters: list[torch.Tensor], *, sync_every: bool
 ) -> Ranks | None:
     """The ranks that share these models, or None where there is one process only."""
     if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
         return None
-    if not has_models:
+    own = {id(parameter) for parameter in parameters}
+    has_shards = any(hasattr(parameter, "device_mesh") for parameter in parameters)
+    if not models:
         raise StepError(
             f"There are {dist.get_world_size()} ranks, and this Step was not told which models "
             "they share. Write Step(optimizer, models=[model]) with the model as you call it "
@@ -162,8 +164,14 @@ def find_ranks(
                 (ddp if is_own else foreign).append(module)
             elif isinstance(module, FSDPModule) and id(module) not in inside:
                 inside.update(id(child) for child in module.modules())
-                if any(id(p) in own for p in module.parameters()):
+                # after a forward the whole parameters stand where the shards were
+                if any(id(p) in own or not hasattr(p, "device_mesh") for p in module.parameters()):
                     fsdp.append(module)
+    if has_shards and not fsdp:
+        raise StepError(
+            "The optimizer's parameters are sharded (DTensor), but none of the models of this "
+            "Step is a fully_shard one. Write Step(optimizer, models=[model])."
+        )
     if not ddp and not fsdp:
         return None
     return Ranks(ddp, foreign, fsdp, sync_every)

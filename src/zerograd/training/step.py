@@ -95,10 +95,7 @@ class Step:
         if not parameters:
             raise StepError("The optimizer holds no parameters, so there is nothing to step.")
         self._parameters = parameters
-        own = {id(parameter) for parameter in parameters}
-        self._ranks = find_ranks(
-            self._models, own, sync_every=sync_every, has_models=bool(self._models)
-        )
+        self._ranks = find_ranks(self._models, parameters, sync_every=sync_every)
         self._arena = make_arena(arena, parameters, self._models, self._optimizers)
         self._guard = ownership.Guard(self._optimizers, self._scaler)
         ownership.claim(self._guard, parameters)
@@ -187,21 +184,28 @@ class Step:
     ) -> None:
         done = False
         try:
-            if kind is None and not self._is_dropped:
+            # what is dropped here still has to meet the other ranks
+            if kind is None and (not self._is_dropped or self._ranks is not None):
                 self._finish()
-                done = True
-            elif kind is None and self._ranks is not None:
-                self._finish()  # dropped here, but the other ranks count on us
                 done = True
         finally:
             self._leave(done)
+        if self._ranks is not None and isinstance(error, RuntimeError):
+            raise_if_lost_rank(error)  # a forward that waited for a rank that does not come
 
     def drop(self) -> None:
         """Give up this window's gradients; the block then ends without an update.
 
-        With several ranks the others go on: this rank takes part with weight 0.
+        What it sends backward after this is left out too.
+        With several ranks the others go on, this one takes part with weight 0; that must
+        be decided before the window's last backward, in which the ranks exchange.
         """
         self._must_be_open("drop")
+        if self._ranks is not None and self._ranks.is_synced:
+            raise StepError(
+                "This window's gradients have been exchanged with the other ranks, so they can "
+                "no longer be dropped here alone. Call step.drop() before the last backward."
+            )
         self._clear()
         self._canaries.record()
         self._ledger.reset()
@@ -223,7 +227,9 @@ class Step:
         """
         if not self._guard.is_open:
             self._must_be_open("backward")
-        if self._is_broken:
+        if self._is_broken or self._is_dropped:
+            if self._is_dropped:
+                return
             raise StepError(_BROKEN)
         if weight.__class__ is not float:
             weight = check_weight(weight)
@@ -471,6 +477,8 @@ class Step:
                     parameter.grad.copy_(copied)
                 else:
                     parameter.grad = copied
+        if self._scaler is not None:  # it makes its scale at the first call, which may not come
+            self._scaler.scale(torch.zeros((), device=self._parameters[0].device))
         self._ledger.restore(float(state["total"]), float(state["scale"]))
         self._count = int(state["count"])
         self._drawn_before = int(state["drawn"])
