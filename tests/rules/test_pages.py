@@ -1,0 +1,110 @@
+"""Every rule has a page, and the code on it does what the page says, in real PyTorch."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rules.pages import SECTIONS, Block, blocks, file_name, page, pages, section
+from zerograd.lifecycle.findings import Finding
+from zerograd.lifecycle.rule import Rule, Witness
+from zerograd.rules import ALL_RULES, BY_CODE
+from zerograd.static.check import check_source
+
+NUMBERS = Path(__file__).parents[2] / "benchmarks" / "results" / "rule_numbers.json"
+
+by_code = pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.code)
+by_block = pytest.mark.parametrize("block", blocks(), ids=lambda block: block.name)
+
+
+def test_every_rule_has_a_page_and_every_page_a_rule() -> None:
+    assert set(pages()) == {file_name(rule) for rule in ALL_RULES}
+
+
+@by_code
+def test_a_page_has_its_sections_in_order(rule: Rule) -> None:
+    text = page(rule)
+    assert text.splitlines()[0] == f"# {rule.code} {rule.name}"
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == SECTIONS
+    for title in SECTIONS:
+        assert section(text, title).strip()
+
+
+@by_code
+def test_a_page_shows_the_fault_and_the_loop_without_it(rule: Rule) -> None:
+    mine = [block for block in blocks() if block.rule is rule]
+    assert {block.kind for block in mine} == {"bad", "good"}
+    for block in mine:
+        codes = {code for code, _ in block.expected}
+        assert codes == ({rule.code} if block.kind == "bad" else set())
+
+
+@by_code
+def test_the_figures_of_a_page_are_those_of_the_last_run(rule: Rule) -> None:
+    """Each decimal, percentage or "n of m" under "Why it hurts" was measured."""
+    measured = set(json.loads(NUMBERS.read_text(encoding="utf-8"))["figures"][rule.code].values())
+    why = section(page(rule), "Why it hurts")
+    written = set(re.findall(r"\d+ of \d+|\d[\d,]*\.\d+(?:e-?\d+)?(?! ?%)|\d+(?:\.\d+)? %", why))
+    settings = {"0.01", "0.03", "0.1", "0.3", "0.5", "1.0"}  # learning rates and limits
+    assert written - settings <= measured
+    assert any(figure in why for figure in measured), "no figure of the run on the page"
+
+
+def pairs(findings: list[Finding]) -> set[tuple[str, int]]:
+    return {(finding.rule.code, finding.spot.line) for finding in findings}
+
+
+@by_block
+def test_the_static_checker_finds_exactly_what_the_block_says(block: Block) -> None:
+    found = check_source(block.source, block.filename, notes=True)
+    expected = {
+        (code, line) for code, line in block.expected if Witness.STATIC in BY_CODE[code].seen_by
+    }
+    assert pairs(found) == expected
+
+
+def run(block: Block) -> None:
+    """Execute the block as a script of its own; an exception that it announces is let through."""
+    code = compile(block.source, block.filename, "exec")
+    space: dict[str, Any] = {"__name__": "__main__"}
+    if block.raises is None:
+        exec(code, space)
+        return
+    with pytest.raises(Exception) as raised:
+        exec(code, space)
+    assert type(raised.value).__name__ == block.raises
+
+
+@by_block
+def test_a_block_runs_in_real_torch(block: Block) -> None:
+    pytest.importorskip("torch")
+    run(block)
+
+
+@by_block
+def test_the_sanitizer_finds_exactly_the_codes_of_the_block(
+    block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    from zerograd.runtime.sanitizer import watch
+
+    script = tmp_path / block.filename
+    script.write_text(block.source, encoding="utf-8")
+    code = compile(block.source, str(script), "exec")
+    watcher = watch(policy="collect", show_notes=True)
+    kind: tuple[type[BaseException], ...] = (Exception,) if block.raises else ()
+    try:
+        with watcher:
+            exec(code, {"__name__": "__main__", "__file__": str(script)})
+    except kind as error:
+        assert type(error).__name__ == block.raises
+    expected = {
+        (code, line) for code, line in block.expected if Witness.RUNTIME in BY_CODE[code].seen_by
+    }
+    found = pairs(watcher.findings)
+    assert {code for code, _ in found} == {code for code, _ in expected}
+    assert found == expected, "the right code, at another line than the page says"
