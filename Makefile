@@ -11,7 +11,7 @@ else
 BIN := $(VENV)/bin
 endif
 PY     := $(BIN)/python
-PIP    := $(PY) -m pip install --quiet --constraint constraints.txt
+PIP    := $(PY) -m pip install -qq --constraint constraints.txt
 STAMPS := $(VENV)/.stamps
 
 # One thread per process: the tests and benchmarks run several processes themselves.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+import os
+import re
+from collections.abc import Callable, Generator
 from pathlib import Path
 from textwrap import dedent
 
@@ -12,6 +14,7 @@ import pytest
 GOLDEN = Path(__file__).parent / "golden"
 SOURCE = Path(__file__).parents[1] / "src" / "zerograd"
 LONG = 400
+WITHOUT_TORCH = "ZEROGRAD_TESTS_WITHOUT_TORCH"  # set where torch is missing on purpose
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -20,10 +23,40 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def _may_skip(reason: str) -> bool:
+    """On a build machine a skip is a failure, unless it is for hardware or a system it lacks."""
+    if os.environ.get("CI") != "true" or os.environ.get(WITHOUT_TORCH):
+        return True
+    return re.search("GPU|CUDA|Windows|win32|macOS", reason) is not None
+
+
+def _no_hiding(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if not report.skipped or hasattr(report, "wasxfail"):
+        return
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    if not _may_skip(reason):
+        report.outcome = "failed"
+        report.longrepr = f"CI=true, and this was to be skipped: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _no_hiding(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _no_hiding(report)
+    return report
+
+
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say what depends on the machine: other Pythons found, and modules that have grown long."""
-    if hasattr(config, "workerinput"):
-        return []
+    if hasattr(config, "workerinput") or config.option.verbose < 0:
+        return []  # nobody would see it
     from tests.architecture.pythons import OTHERS
 
     others = ", ".join(other.version for other in OTHERS) or "none"

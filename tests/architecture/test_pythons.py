@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.pythons import OTHERS
+from tests.conftest import WITHOUT_TORCH
 
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / ".cache" / "pythons"
@@ -37,6 +38,7 @@ def python(request):
 
 def run(python, *words):
     env = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+    env[WITHOUT_TORCH] = "1"
     return subprocess.run(
         [str(python), *words], cwd=ROOT, env=env, capture_output=True, text=True, timeout=600,
         check=False,
