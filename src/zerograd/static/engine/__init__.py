@@ -49,7 +49,7 @@ def analyze(source: Source, project: Project | None, wrappers: Wrappers) -> Outc
 
 
 def _judge(program: Program, root: Root) -> list[Finding]:
-    buckets = Buckets(root.block)
+    buckets = Buckets(root.block, program.networks)
     if not buckets.tracked:
         return []
     nodes = walk(root.block)

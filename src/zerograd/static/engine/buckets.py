@@ -17,7 +17,8 @@ from zerograd.static.engine.words import matches
 class Buckets:
     """The buckets of one root and who holds them."""
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: Block, networks: set[str]) -> None:
+        self._networks = networks  # keys that are called as networks
         nodes = walk(block)
         self.happenings = [node for node in nodes if isinstance(node, Happening)]
         self.optimizers: dict[str, Optimizer] = {}
@@ -120,7 +121,10 @@ class Buckets:
         if node.kind is EventKind.SCALER_UPDATE or node.keys is None:
             return tuple(self.tracked), ()
         if node.kind is EventKind.BACKWARD:
-            return self._filled(node), ()
+            filled = self._filled(node)
+            # A loss that cannot be told may or may not come from a leaf.
+            doubtful = () if node.sure else tuple(b for b in self.tracked if b not in filled)
+            return filled, doubtful
         if node.kind in (EventKind.CLIP, EventKind.TOUCH):
             return tuple(
                 b
@@ -160,7 +164,7 @@ class Buckets:
             each.kind is EventKind.BACKWARD
             and each.keys is not None
             and any(bucket in each.keys for bucket in reach)
-            and any(not self._is_leaf(key) for key in each.keys)
+            and not self._networks.isdisjoint(each.keys)
             for each in self.happenings
         )
 

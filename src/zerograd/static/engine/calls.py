@@ -99,6 +99,7 @@ _SILENT = frozenset(
         "dim",
     ]
 )
+_LOSSES = frozenset(("loss", "losses", "criterion", "crit", "objective", "mse", "bce", "ce"))
 # words in the name of an unseen function that mark it as one that trains
 _ACTING = frozenset(
     [
@@ -278,6 +279,7 @@ def forward(frame: Frame, keys: frozenset[str], arguments: Arguments) -> Value:
     computed = arguments.computed()
     if frame.no_grad:
         return Tensor()
+    frame.program.networks |= {key for key in keys if _LOSSES.isdisjoint(words_of(key))}
     # Networks handed to a network are part of what it computes.
     handed = [each for value in arguments.all() for each in leaves_of(value)]
     deps = keys | keys_of(Several([each for each in handed if isinstance(each, Module | Instance)]))
@@ -488,7 +490,7 @@ def _unseen_method(frame: Frame, base: Value, name: str, arguments: Arguments) -
             return Several([inner if name == "values" else Several([NOTHING, inner])], open=True)
         if arguments.optimizers() or arguments.has_modules():
             return _unseen(frame, name, arguments, base)
-        return forward(frame, frozenset((f"{base.path}.{name}",)), arguments)
+        return Arguments([Tensor(frozenset((base.path,))), *arguments.all()], {}).computed()
     if isinstance(base, Module | Instance):
         # A method of a network computes with it; it hardly ever clears or steps.
         frame.emit(Haze(keys_of(base), whole=bool(arguments.optimizers())))
@@ -512,7 +514,9 @@ def _unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value
         keys = frozenset[str]().union(*(keys_of(each) for each in optimizers))
         frame.emit(Haze(keys, whole=True))
     elif arguments.has_modules() and not name[:1].isupper():
-        modules = [each for each in arguments.all() if isinstance(each, Module | Instance | Named)]
+        modules: list[Value] = [
+            each for each in arguments.all() if isinstance(each, Module | Instance | Named)
+        ]
         frame.emit(Haze(keys_of(Several(modules)), whole=False))
     modules_called = keys_of(
         Several([each for each in leaves_of(Several(arguments.all())) if isinstance(each, Module)])

@@ -24,6 +24,7 @@ class Frame:
         "locals",
         "loop",
         "no_grad",
+        "node",
         "number",
         "out",
         "owner",
@@ -48,6 +49,7 @@ class Frame:
     ) -> None:
         self.program = program
         self.unit = unit
+        self.node: ast.AST | None = None  # the function, or None for a module
         self.number = number
         self.locals: dict[str, Value] = {}
         self.closure = closure or {}

@@ -166,6 +166,16 @@ class Jump(Node):
 BREAK, CONTINUE, RETURN, RAISE = (Jump(how) for how in ("break", "continue", "return", "raise"))
 
 
+def has_effect(block: Block) -> bool:
+    """Does anything happen to gradients in there?"""
+    for node in block:
+        if isinstance(node, Happening | Haze | Reset | Scope):  # a scope is kept only if it has
+            return True
+        if any(has_effect(inner) for inner in inner_blocks(node)):
+            return True
+    return False
+
+
 def walk(block: Block, seen: set[int] | None = None) -> list[Node]:
     """Return every node below `block`, shared ones once."""
     seen = set() if seen is None else seen

@@ -26,6 +26,7 @@ _AT_STEP = tuple(
     for code in ("ZG101", "ZG102", "ZG202", "ZG302", "ZG303", "ZG305", "ZG401", "ZG402")
 )
 _NEEDS_CERTAINTY = frozenset(("ZG102", "ZG401", "ZG402"))  # not judged behind unseen calls
+_ONLY_IN_LOOPS = _NEEDS_CERTAINTY | {"ZG202"}
 _AT_CLIP = (BY_CODE["ZG301"], BY_CODE["ZG304"])
 
 
@@ -107,7 +108,8 @@ class Judgement:
             if chosen and held:
                 found.extend(judge_set(held, event, chosen))  # type: ignore[arg-type]
         for verdict in found:
-            if node.loop is None and verdict.rule.code in _NEEDS_CERTAINTY:
+            lone = node.loop is None or (node.loop.pseudo and verdict.rule.code == "ZG202")
+            if lone and verdict.rule.code in _ONLY_IN_LOOPS:
                 continue  # done once, as schedulers' demos and warm-ups do
             certain = verdict.certain and self._is_plausible(node, verdict)
             certain = certain and not (self._doubted and verdict.rule.after_step)

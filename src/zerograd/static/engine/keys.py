@@ -79,6 +79,10 @@ def joined(values: list[Value]) -> Value:
         )
     if all(isinstance(value, Params) for value in known):
         return Params(keys_of(Several(known)), one=any(getattr(v, "one", False) for v in known))
+    if any(isinstance(value, Params) for value in known) and all(
+        isinstance(each, Params | Leaf) for value in known for each in leaves_of(value)
+    ):
+        return Params(keys_of(Several(known)))
     optimizers = [value for value in known if isinstance(value, Optimizer)]
     if len(optimizers) > 1:
         return _either_optimizer(optimizers)

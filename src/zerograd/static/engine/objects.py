@@ -47,6 +47,8 @@ class Objects:
         self.frozen: frozenset[str] = frozenset()
         self.peeking = False  # reading an expression only to learn what it is
         self.guarded = False  # behind a test that the gradient is there
+        self.conditional = 0  # branches being read, within which an assignment may not happen
+        self.networks: set[str] = set()
         self._made = 0
         self._unnamed: set[str] = set()
         self._named: dict[str, Optimizer] = {}

@@ -14,7 +14,7 @@ from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.conditions import Atom, Test
 from zerograd.static.engine.expressions import attribute, evaluate
 from zerograd.static.engine.frame import Frame, path_of
-from zerograd.static.engine.ir import Block, Haze, Loop, Scope
+from zerograd.static.engine.ir import Block, Haze, Loop, Scope, has_effect
 from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.objects import Objects
 from zerograd.static.engine.statements import bind, read_block
@@ -210,6 +210,8 @@ class Program(Objects):
             return True
         if function.bound is not None and not isinstance(function.bound, Optimizer):
             return True
+        if len(function.unit.text_of(function.node)) < 400:
+            return True  # cheap, and it may compute with what it closes over
         interesting = (Module, Instance, Optimizer, Tensor, Function, Several)
         return any(isinstance(value, interesting) for value in arguments.all())
 
@@ -265,6 +267,7 @@ class Program(Objects):
             owner=function.owner,
             loop=caller.loop,
         )
+        frame.node = node
         frame.no_grad = caller.no_grad or _has_decorator(node, "no_grad")
         frame.accumulating = caller.accumulating
         frame.inside = caller.inside or (
@@ -282,7 +285,7 @@ class Program(Objects):
             value = _returned(frame.returned)
         self._reading.pop()
         self._stack.pop()
-        return (Scope(block) if block else None), value
+        return (Scope(block) if has_effect(block) else None), value
 
     def _bind_parameters(self, frame: Frame, function: Function, arguments: Arguments) -> None:
         parameters = function.node.args
@@ -349,8 +352,8 @@ class Program(Objects):
         """Return a new object of a class of the project."""
         if self.is_optimizer(cls):
             optimizer = self.new_optimizer(Several(arguments.all()))
-            method = cls.methods.get("step")
-            text = cls.unit.text_of(method) if method is not None else ""
+            own_step = cls.methods.get("step")
+            text = cls.unit.text_of(own_step) if own_step is not None else ""
             optimizer.clears_itself = "zero_grad(" in text or ".grad = None" in text
             return optimizer
         instance = self.new_instance(cls)

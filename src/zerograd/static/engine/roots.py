@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
-from zerograd.static.engine.ir import Block, Happening, Loop, walk
+from zerograd.static.engine.ir import Block, Happening, Haze, Loop, walk
 from zerograd.static.engine.unit import ClassUnit, FunctionNode
 from zerograd.static.engine.values import Function, Instance
 
@@ -88,21 +88,41 @@ def _read(program: Program, function: Function, cls: ClassUnit | None) -> Root |
         if id(closure.node) not in program.called and program.main.has_events(closure.node):
             inner = program.frame(closure.unit, closure=outer.locals)
             program.invoke(inner, closure.node, closure, Arguments.none())
-            if inner.out:
+            if inner.out and not _is_returned(program, outer.node, closure.node):
                 block = [*block, *_looped(inner.out)]
     if not _steps_outside_loops(block):
         return Root(block, hazy=True)
     if cls is None:
         return Root(_looped(block), hazy=True, doubted=True)
-    doubted = program.has_unseen_base(cls) or _others_clear(program, function, cls)
+    doubted = (
+        program.has_unseen_base(cls)
+        or not _owns_its_optimizers(block)
+        or _others_clear(program, function, cls)
+    )
     return Root(_looped(block), hazy=True, doubted=doubted)
 
 
+def _is_returned(program: Program, outer: ast.AST | None, inner: ast.AST) -> bool:
+    """Does a function hand its inner function out, to callers that nobody here sees?"""
+    assert isinstance(inner, FunctionNode)
+    text = program.main.text_of(outer) if outer is not None else ""
+    return bool(re.search(rf"return\b[^\n]*\b{re.escape(inner.name)}\b", text))
+
+
+def _owns_its_optimizers(block: Block) -> bool:
+    """Are all optimizers that step here those of the object itself?"""
+    return all(
+        node.optimizer is not None and node.optimizer.key.startswith("self.")
+        for node in walk(block)
+        if isinstance(node, Happening) and node.kind is EventKind.STEP and node.loop is None
+    )
+
+
 def _looped(block: Block) -> Block:
-    """Return the block as a loop elsewhere would run it."""
+    """Return the block as a loop elsewhere would run it; between two runs much may happen."""
     loop = Loop(None, None)
     loop.pseudo = True
-    loop.body = block
+    loop.body = [Haze(None, whole=False), *block]
     for node in walk(block):
         if isinstance(node, Happening) and node.loop is None:
             node.loop = loop

@@ -45,6 +45,7 @@ from zerograd.static.engine.values import (
     Value,
 )
 
+_ZEROS = frozenset(("zeros", "zeros_like", "new_zeros"))
 MOST_UNROLLED = 6  # items of a known list that a loop is written out for
 
 
@@ -113,7 +114,7 @@ def _assign_gradient(frame: Frame, target: ast.expr, value: Value, right: ast.ex
     if isinstance(owner, Tensor) or owner is NOTHING:
         return
     to_none = isinstance(right, ast.Constant) and right.value is None
-    zeros = isinstance(right, ast.Call) and "zeros" in ast.dump(right.func)
+    zeros = isinstance(right, ast.Call) and path_of(right.func).rsplit(".", 1)[-1] in _ZEROS
     zero = isinstance(right, ast.Constant) and right.value == 0 and not to_none
     if to_none or zeros or zero:
         emit(
@@ -187,6 +188,8 @@ def _augmented(frame: Frame, node: ast.AugAssign) -> None:
                 ),
             )
             return
+        if isinstance(current, Leaf):
+            return  # in place: still the same leaf
         result = Arguments([current, value], {}).computed()
         frame.assign(target.id, result if isinstance(result, Tensor) else NOTHING)
         if result is NOTHING and isinstance(current, Named | Optimizer | Module):
@@ -221,6 +224,9 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
         path = path_of(target)
         named = program.christened(frame, value, path or target.attr)
         if isinstance(owner, Instance):
+            before = owner.attributes.get(target.attr)
+            if before is not None and program.conditional:
+                named = joined([before, named])  # assigned on one branch only
             owner.attributes[target.attr] = named
         elif isinstance(owner, Module | Named):
             key = owner.key if isinstance(owner, Module) else owner.path
@@ -233,8 +239,8 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
         owner = evaluate(frame, target.value)
         index = evaluate(frame, target.slice)
         if isinstance(owner, Mapping):
-            key = index.value if isinstance(index, Constant) else ("?", len(owner.items))
-            owner.items[key] = program.christened(frame, value, path_of(target))
+            place = index.value if isinstance(index, Constant) else ("?", len(owner.items))
+            owner.items[place] = program.christened(frame, value, path_of(target))
         elif isinstance(owner, Named) and isinstance(value, Optimizer):
             program.christened(frame, value, path_of(target))
 
@@ -265,9 +271,11 @@ def _if(frame: Frame, node: ast.If) -> None:
     guarded = program.guarded
     about_grad = mentions_gradient(node.test)
     program.guarded = guarded or about_grad
+    program.conditional += test.kind not in ("always", "never")
     then = read_block(frame, node.body) if test.kind != "never" else []
     after_then, frame.locals = frame.locals, dict(before)
     otherwise = read_block(frame, node.orelse) if test.kind != "always" else []
+    program.conditional -= test.kind not in ("always", "never")
     program.guarded = guarded or (about_grad and _leaves(node.body))
     frame.locals = _merged(
         after_then if test.kind != "never" else before,
