@@ -64,9 +64,9 @@ def _render_block(block: list[str], paint: Paint, width: int) -> list[str]:
         return _code(block, paint)
     if first.startswith("#"):
         text = first.lstrip("#").strip()
-        if first.startswith("# "):
-            return [paint.bold(_inline(text, Paint(False))), "=" * display_width(text)]
-        return [paint.bold(_inline(text, Paint(False)))]
+        title = _inline(text, Paint(False))
+        line = "=" if first.startswith("# ") else "-"
+        return [paint.bold(title), line * display_width(title)]
     if first.lstrip().startswith("|"):
         return _table(block, paint, width)
     if _ITEM.match(first):
