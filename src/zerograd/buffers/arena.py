@@ -83,11 +83,11 @@ class _Block:
 class GradArena:
     """Gradients as views of one flat buffer per device and dtype.
 
+    >>> model = nn.Linear(2, 1)
     >>> arena = GradArena(model.parameters())
-    >>> loss.backward()
-    >>> norm = arena.clip_(1.0)     # one pass for the norm, one for the scaling
-    >>> optimizer.step()
-    >>> arena.zero_()               # one fill
+    >>> model(torch.ones(1, 2)).sum().backward()
+    >>> norm = arena.clip_(1.0)  # one pass for the norm, one for the scaling
+    >>> arena.zero_()  # one fill
 
     It cannot hold sparse gradients, FSDP's sharded ones, or those that DDP keeps in its own
     buckets (`gradient_as_bucket_view=True`): each raises a StepError or TypeError.
