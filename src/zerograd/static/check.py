@@ -123,7 +123,8 @@ class Checker:
                 found = self.to_show(all_found, source, settings)
                 if result.fixes:
                     result.fixed[source.path] = source.data()
-            found = fixer.offer(source, all_found, found)
+            else:
+                found = fixer.offer(source, all_found, found)
         result.findings = in_order(found)
 
     def everything(self, source: Source, settings: Settings) -> tuple[list[Finding], int]:

@@ -17,6 +17,7 @@ MOST_OFFERED = 50  # findings of one file that are looked at: each costs a check
 MOST_ROUNDS = 200  # fixes applied to one file
 
 Judge = Callable[[Source], list[Finding]]  # all findings, shown or not
+Key = tuple[str, str, str, int]
 Shown = Callable[[Sequence[Finding], Source], list[Finding]]
 
 
@@ -80,22 +81,33 @@ class Fixer:
             left = self._judge(changed)
             after = _counted(left, changed)
             key = _key(finding, source)
-            if after[key] < before[key] and not after - before:
+            # What was found on some paths only must not become certain either.
+            surer = _certain(left, changed) - _certain(everything, source)
+            if after[key] < before[key] and not after - before and not surer:
                 return remedy, changed, left
         return None
 
 
-def _counted(findings: Sequence[Finding], source: Source) -> Counter[tuple[str, str, str]]:
+def _counted(findings: Sequence[Finding], source: Source) -> Counter[Key]:
     return Counter(_key(finding, source) for finding in findings)
 
 
-def _key(finding: Finding, source: Source) -> tuple[str, str, str]:
-    """Return what a finding is known by before and after an edit, which moves lines."""
-    line = ""
-    if finding.spot.path == source.path:
-        row = source.row(finding.spot)
-        line = source.lines[row - 1].strip() if row <= len(source.lines) else ""
-    return finding.rule.code, finding.owner, line
+def _certain(findings: Sequence[Finding], source: Source) -> Counter[Key]:
+    return _counted([finding for finding in findings if finding.certain], source)
+
+
+def _key(finding: Finding, source: Source) -> Key:
+    """Return what a finding is known by before and after an edit, which moves lines.
+
+    Of several lines with the same text, the how many-eth it is counts too. An
+    edit that shuffles these is taken for one that brings something new.
+    """
+    if finding.spot.path != source.path:
+        return finding.rule.code, finding.owner, finding.spot.path, finding.spot.line
+    row = source.row(finding.spot)
+    lines = [line.strip() for line in source.lines[:row]]
+    text = lines[-1] if lines else ""
+    return finding.rule.code, finding.owner, text, lines.count(text)
 
 
 def _edits_shown(source: Source, edits: Sequence[Edit]) -> tuple[Edit, ...]:
