@@ -19,7 +19,8 @@ SECTIONS = [
 ]
 
 FENCE = re.compile(r"^```python (bad|good)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-EXPECT = re.compile(r"#.*\bexpect: (ZG\d{3}(?:, ZG\d{3})*)")
+EXPECT = re.compile(r"# expect: (ZG\d{3})( on the next line)?")
+LIVE = re.compile(r"# live: (ZG\d{3})")
 RAISES = re.compile(r"# raises: (\w+)")
 
 
@@ -44,10 +45,18 @@ class Block:
     def expected(self) -> set[tuple[str, int]]:
         """The codes and lines that the block's own comments name."""
         return {
-            (code, number)
+            (match.group(1), number + bool(match.group(2)))
             for number, line in enumerate(self.source.splitlines(), 1)
             for match in EXPECT.finditer(line)
-            for code in match.group(1).split(", ")
+        }
+
+    @property
+    def consequences(self) -> set[tuple[str, int]]:
+        """What a live run says of a fault that only the static checker can name."""
+        return {
+            (code, number)
+            for number, line in enumerate(self.source.splitlines(), 1)
+            for code in LIVE.findall(line)
         }
 
     @property

@@ -49,7 +49,7 @@ def test_the_figures_of_a_page_are_those_of_the_last_run(rule: Rule) -> None:
     measured = set(json.loads(NUMBERS.read_text(encoding="utf-8"))["figures"][rule.code].values())
     why = section(page(rule), "Why it hurts")
     written = set(re.findall(r"\d+ of \d+|\d[\d,]*\.\d+(?:e-?\d+)?(?! ?%)|\d+(?:\.\d+)? %", why))
-    settings = {"0.01", "0.03", "0.1", "0.3", "0.5", "1.0"}  # learning rates and limits
+    settings = {"0.01", "0.03", "0.1", "0.2", "0.3", "0.5", "1.0"}  # learning rates and limits
     assert written - settings <= measured
     assert any(figure in why for figure in measured), "no figure of the run on the page"
 
@@ -86,9 +86,7 @@ def test_a_block_runs_in_real_torch(block: Block) -> None:
 
 
 @by_block
-def test_the_sanitizer_finds_exactly_the_codes_of_the_block(
-    block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_sanitizer_finds_exactly_the_codes_of_the_block(block: Block, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from zerograd.runtime.sanitizer import watch
 
@@ -105,6 +103,7 @@ def test_the_sanitizer_finds_exactly_the_codes_of_the_block(
     expected = {
         (code, line) for code, line in block.expected if Witness.RUNTIME in BY_CODE[code].seen_by
     }
+    expected |= block.consequences
     found = pairs(watcher.findings)
     assert {code for code, _ in found} == {code for code, _ in expected}
     assert found == expected, "the right code, at another line than the page says"
