@@ -43,13 +43,15 @@ class Allowance:
     noqa: bool = False
     malformed: str = ""  # what is wrong with its form, if anything
 
+    def words_for(self, code: str, name: str) -> tuple[str, ...]:
+        """Return those of its words that mean this rule."""
+        return tuple(word for word in self.words if _is_meant(word, code, name))
+
     def names(self, code: str, name: str) -> bool:
         """Does it speak of this rule?"""
         if self.malformed:
             return False
-        if self.noqa and not self.words:
-            return True
-        return any(_is_meant(word, code, name) for word in self.words)
+        return bool(self.words_for(code, name)) or (self.noqa and not self.words)
 
     def covers(self, code: str, name: str, line: int, end_line: int = 0) -> bool:
         """Does it allow this rule to be broken at these lines?"""

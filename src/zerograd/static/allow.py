@@ -53,7 +53,7 @@ def _silenced(
     for number, allowance in enumerate(allowances):
         if allowance.covers(rule.code, rule.name, row, end_row):
             silenced = True
-            used.update((number, word) for word in allowance.words)
+            used.update((number, word) for word in allowance.words_for(rule.code, rule.name))
     return silenced
 
 
