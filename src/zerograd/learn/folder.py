@@ -23,7 +23,7 @@ class Folder:
     >>> folder.current.name
     'zero-gradients'
     >>> folder.mark_done(folder.current)
-    >>> Folder.open(folder.path).next_after(folder.current).name
+    >>> Folder.open(folder.path).current.name
     'none-safe-clear'
     """
 

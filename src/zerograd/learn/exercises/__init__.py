@@ -16,4 +16,5 @@ ORDER = (
     "poisoned_buffer",
     "scaler_overflow",
     "no_sync_window",
+    "six_faults",
 )
