@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from zerograd.rules import ALL_RULES
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TUTORIAL = (ROOT / "docs" / "tutorial" / "first-finding.md").read_text(encoding="utf-8")
+HOW_TO = sorted((ROOT / "docs" / "how-to").glob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("tests/README.md")]
 
 
@@ -108,6 +110,38 @@ def test_the_readme_says_the_whole_story_on_its_first_screen():
         "**learn**",
     ):
         assert word in first
+
+
+@pytest.mark.parametrize("page", HOW_TO, ids=lambda path: path.name)
+def test_settings_in_the_docs_are_settings_that_check_takes(page, tmp_path):
+    for number, settings in enumerate(fences(page.read_text(encoding="utf-8"), "toml")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "pyproject.toml").write_text(settings, encoding="utf-8")
+        assert check(folder, "x = 1\n").returncode == 0, settings
+
+
+def test_the_allow_comment_in_the_docs_allows(tmp_path):
+    page = (ROOT / "docs" / "how-to" / "allow.md").read_text(encoding="utf-8")
+    broken = fences(README, "python")[0]
+    allowed = broken.replace("optimizer.step()\n", fences(page, "python")[0])
+    assert allowed != broken
+    assert check(tmp_path, allowed).returncode == 0
+
+
+def test_the_hooks_we_offer_call_commands_there_are(tmp_path):
+    (tmp_path / "train.py").write_text("x = 1\n", encoding="utf-8")
+    hooks = (ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
+    for entry in re.findall(r"entry: zerograd (.+)$", hooks, re.MULTILINE):
+        words = [sys.executable, "-m", "zerograd", *entry.split(), "train.py"]
+        assert subprocess.run(words, cwd=tmp_path, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="Windows has no make")
+def test_the_demo_shows_a_finding_before_torch_is_installed(tmp_path):
+    words = ["make", "--dry-run", "demo", f"VENV={tmp_path / 'env'}"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    assert 0 < done.stdout.index("zerograd check") < done.stdout.index("Installing PyTorch")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
