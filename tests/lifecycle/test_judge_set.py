@@ -135,6 +135,16 @@ CASES: dict[str, tuple[Paths, str, set[tuple[str, tuple[str, bool] | None]]]] = 
         "step opt",
         {("ZG102", None)},
     ),
+    "a guard that clears a bad batch, and the step is made all the same": (
+        {"finite": "clear opt; backward net", "not finite": "clear opt; backward net; clear opt"},
+        "step opt",
+        set(),
+    ),
+    "a loss that is not always there": (
+        {"loss > 0": "clear opt; backward net", "not loss > 0": "clear opt"},
+        "step opt",
+        set(),
+    ),
     "nothing fills": ({"": "clear opt"}, "step opt", {("ZG401", None)}),
     "a demo that only steps": ({"": "step opt"}, "step opt", set()),
     "a rotated loop: the step of the last batch comes first": (
@@ -228,6 +238,18 @@ def test_a_rule_that_only_some_state_breaks_is_possible_not_certain(
 ) -> None:
     assert certain(paths, text) == set()
     assert possible(paths, text) == {code}
+
+
+def test_a_step_that_finds_nothing_under_a_fixed_flag_is_certain() -> None:
+    event = read_event("step opt", 99, HELD)
+    flagged = {
+        run("clear opt; backward net", "net"): [literals("not amp")],
+        run("clear opt; backward net; clear opt", "net"): [literals("amp")],
+    }
+    (verdict,) = judge_set({"net": flagged}, event, ALL_RULES, varies=lambda condition: False)
+    assert (verdict.rule.code, verdict.condition, verdict.certain) == ("ZG102", ("amp", True), True)
+    (verdict,) = judge_set({"net": flagged}, event, ALL_RULES)
+    assert (verdict.rule.code, verdict.certain) == ("ZG102", False)
 
 
 def test_the_state_of_a_verdict_is_one_that_breaks_the_rule() -> None:

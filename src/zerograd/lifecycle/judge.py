@@ -6,7 +6,7 @@ line is reached in many states, each under the conditions that led there.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -216,27 +216,45 @@ class Verdict:
     state: BucketState  # one that breaks it, for the trail
 
 
-def judge_set(buckets: Mapping[str, States], event: Event, rules: Iterable[Rule]) -> list[Verdict]:
+def _always(condition: str) -> bool:
+    return True
+
+
+def judge_set(
+    buckets: Mapping[str, States],
+    event: Event,
+    rules: Iterable[Rule],
+    varies: Callable[[str], bool] = _always,
+) -> list[Verdict]:
     """Return the rules that `event` breaks, given every state each bucket may be in.
 
     A rule is broken for certain if there is one condition literal, or none,
     under which *all* judged states break it. That finds a clear on one branch
     only, and stays quiet where a flag guards clear and step alike.
+
+    Args:
+        varies: may this condition change from one iteration to the next? A step
+            that finds nothing in some iterations is no fault: a loss may be zero,
+            a guard may have thrown a bad batch away. Under a condition that is
+            the same in all of them, it is.
     """
     verdicts = []
     judged = [rule for rule in rules if _is_judged_at(rule, event.kind)]
     for rule in judged:
         single = [_judge_bucket(states, event, rule) for states in buckets.values()]
         chosen = _combine(single, rule)
-        if chosen is not None:
-            verdicts.append(chosen)
+        if chosen is None:
+            continue
+        if rule.every_path and chosen.condition is not None and varies(chosen.condition[0]):
+            chosen = replace(chosen, condition=None, certain=False)
+        verdicts.append(chosen)
     verdicts = _named_for_the_loss(verdicts, buckets, event, judged)
-    codes = {verdict.rule.code for verdict in verdicts if verdict.certain}
-    return [
-        verdict
-        for verdict in verdicts
-        if not any(yields_to(verdict.rule.code, code) for code in codes)
-    ]
+    return [verdict for verdict in verdicts if not any(_gives_way(verdict, v) for v in verdicts)]
+
+
+def _gives_way(verdict: Verdict, other: Verdict) -> bool:
+    """Is `other` the better name of the same fault? What is certain gives way to no guess."""
+    return yields_to(verdict.rule.code, other.rule.code) and other.certain >= verdict.certain
 
 
 def _judge_bucket(states: States, event: Event, rule: Rule) -> Verdict | None:

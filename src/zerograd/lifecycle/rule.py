@@ -92,6 +92,7 @@ class Rule:
     over: Over = Over.ANY
     after_step: bool = False  # judged only where the owner has stepped before in this loop
     once_seen: bool = False  # judged only where something has filled or cleared the bucket
+    every_path: bool = False  # a condition that may change in each iteration excuses it
     windowed: bool = False  # one history proves it by two windows in a row, not by one event
 
     def broken_by(self, before: BucketState, event: Event) -> bool:

@@ -45,5 +45,6 @@ RULE = Rule(
     tells=_tells,
     over=Over.ALL,
     once_seen=True,
+    every_path=True,  # a guard that throws a bad batch away is right
     windowed=True,
 )

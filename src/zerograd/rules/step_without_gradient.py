@@ -26,5 +26,6 @@ RULE = Rule(
     breaks=_breaks,
     over=Over.ALL,
     once_seen=True,
+    every_path=True,  # a guard that throws a bad batch away is right
     windowed=True,
 )
