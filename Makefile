@@ -116,6 +116,8 @@ bench-agreement: $(STAMPS)/dev ## 10,000 generated programs: static checker agai
 	$(PY) -m benchmarks.agreement
 bench-check-speed: $(STAMPS)/dev ## how long `zerograd check` takes on a large tree
 	$(PY) -m benchmarks.check_speed
+bench-rule-numbers: $(STAMPS)/dev ## what each fault does to training: the figures on the rule pages
+	$(PY) -m benchmarks.rule_numbers
 bench-startup: $(STAMPS)/dev ## how long `zerograd --help` takes
 	$(PY) -m benchmarks.startup
 bench-watch: $(STAMPS)/dev ## what `watch` and `run` cost a training step
