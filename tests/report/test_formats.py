@@ -36,8 +36,14 @@ def odd(stale):
 
 
 @pytest.fixture
-def every_kind(stale, live, fixable, in_a_notebook, odd):
-    return [stale, live, fixable, in_a_notebook, odd]
+def nowhere(live):
+    """A live finding whose line nobody knows."""
+    return replace(live, spot=Spot("<string>", 0, 0), trail=())
+
+
+@pytest.fixture
+def every_kind(stale, live, fixable, in_a_notebook, odd, nowhere):
+    return [stale, live, fixable, in_a_notebook, odd, nowhere]
 
 
 def test_concise_is_one_line_a_finding(stale, in_a_notebook, odd):

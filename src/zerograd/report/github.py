@@ -28,6 +28,8 @@ def _fields(finding: Finding) -> list[tuple[str, str]]:
     if spot.cell is not None:
         # The file's lines are JSON: a line of a cell would land somewhere else.
         return [*fields, ("title", f"{title} (cell {spot.cell}, line {spot.line})")]
+    if spot.line < 1:  # a live finding whose line nobody knows
+        return [*fields, ("title", title)]
     end = spot.end_line or spot.line
     fields += [("line", str(spot.line)), ("endLine", str(end))]
     if end == spot.line:  # columns are only taken together with a single line

@@ -103,7 +103,8 @@ def _location(spot: Spot, message: str = "") -> dict[str, Any]:
 
 
 def _region(line: int, column: int, end_line: int, end_column: int) -> dict[str, int]:
-    region = {"startLine": line, "startColumn": column}
+    # A live spot may know no line; SARIF counts from 1.
+    region = {"startLine": max(1, line), "startColumn": max(1, column)}
     if end_line and end_column:
         region |= {"endLine": end_line, "endColumn": end_column}
     return region

@@ -78,7 +78,7 @@ class TerminalReporter:
             lines += self._labelled("seen", _seen(finding.live))
         advice = visible(finding.advice)
         if finding.fix is not None:
-            advice += " (or --fix)"
+            advice += " (--fix does it)"
         return lines + self._labelled("fix", advice)
 
     def _excerpt(self, finding: Finding) -> list[str]:

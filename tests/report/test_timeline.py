@@ -1,0 +1,93 @@
+"""The lanes of a recorded run: contents follow from the events by the rules' own machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from tests.report.recorded_runs import Happening, event, forgetful, gan, lossy, record, right
+from zerograd.lifecycle.events import EventKind as K
+from zerograd.report.timeline import Content, ProcessTimeline, build_timeline
+from zerograd.report.trace_text import write_timeline
+from zerograd.trace.format import Happened
+from zerograd.trace.reader import read_trace
+
+
+def timeline(
+    tmp_path: Path, loop: Callable[..., Iterator[Happening]], steps: int
+) -> ProcessTimeline:
+    trace = read_trace(record(tmp_path / "t.jsonl", steps, loop))
+    return build_timeline("run", trace.sections[0].happened)
+
+
+def contents(process: ProcessTimeline, owner: str) -> list[str]:
+    lane = next(lane for lane in process.lanes if lane.owner == owner)
+    return [mark.content.value for mark in lane.marks]
+
+
+def test_a_right_loop_goes_empty_fresh_spent(tmp_path: Path) -> None:
+    process = timeline(tmp_path, right, 3)
+    assert contents(process, "opt") == ["empty", "fresh", "spent"] * 3
+    assert [window.backwards for window in process.lanes[0].windows] == [1, 1, 1]
+
+
+def test_a_forgotten_clear_shows_as_stale_and_the_level_grows(tmp_path: Path) -> None:
+    process = timeline(tmp_path, forgetful, 16)
+    lane = process.lanes[0]
+    assert [mark.content for mark in lane.marks].count(Content.STALE) == 4
+    assert max(mark.level for mark in lane.marks) == 8
+    assert [window.backwards for window in lane.windows] == [4, 4, 4, 4]
+
+
+def test_what_a_clear_throws_away_shows_as_lost_before_it(tmp_path: Path) -> None:
+    assert contents(timeline(tmp_path, lossy, 2), "opt")[:3] == ["lost", "empty", "empty"]
+
+
+def test_what_another_loss_left_shows_as_foreign_from_the_others_step_on(tmp_path: Path) -> None:
+    process = timeline(tmp_path, gan, 1)
+    assert contents(process, "opt_d") == ["fresh", "foreign", "foreign", "spent", "empty"]
+    lane = next(lane for lane in process.lanes if lane.owner == "opt_d")
+    assert [mark.is_own for mark in lane.marks] == [True, False, True, True, True]
+
+
+def test_one_loss_with_two_optimizers_is_not_foreign() -> None:
+    both = frozenset({"a", "b"})
+    events = [
+        event(K.BACKWARD, 1, "a", buckets=("a", "b"), fills=both),
+        event(K.STEP, 2, "a"),
+        event(K.STEP, 3, "b"),
+    ]
+    process = build_timeline("run", [Happened(each, 0, 0.0) for each in events])
+    assert Content.FOREIGN not in [mark.content for lane in process.lanes for mark in lane.marks]
+
+
+def test_a_bucket_of_no_optimizer_gets_a_lane_of_its_own() -> None:
+    events = [
+        event(K.STEP, 2, "opt"),
+        event(K.BACKWARD, 1, "", buckets=("opt", "extra")),
+    ]
+    process = build_timeline("run", [Happened(each, 0, 0.0) for each in events])
+    assert [(lane.owner, lane.is_owned) for lane in process.lanes] == [
+        ("opt", True),
+        ("extra", False),
+    ]
+
+
+def test_curves_come_from_the_numbers_in_the_trace(tmp_path: Path) -> None:
+    process = timeline(tmp_path, right, 3)
+    assert process.curves == {"loss": [(0, 1.0), (1, 0.5), (2, pytest.approx(1 / 3))]}
+
+
+def test_the_text_joins_iterations_that_look_alike(tmp_path: Path) -> None:
+    out = StringIO()
+    write_timeline([timeline(tmp_path, right, 2_000)], out)
+    text = out.getvalue()
+    assert "2,000 iterations, 500 of them folded" in text
+    assert (
+        "0-1998  opt clear (train.py:7) → opt backward (train.py:8) → opt step (train.py:10)"
+        in text
+    )
+    assert "1,500 windows of 1 backward\n" in text
