@@ -196,6 +196,7 @@ def _excerpts(args: argparse.Namespace, result: Checked, stdin: bytes | None) ->
     """Return where the reporter finds source lines: on disk, or in what came by standard input."""
     from zerograd.report.excerpt import read_source
 
+    read_source.cache_clear()  # the fixes may have changed what it holds
     if stdin is None:
         return read_source
     from zerograd.static.source import Source, shown_path
@@ -321,6 +322,8 @@ def _since_baseline(args: argparse.Namespace, findings: list[Finding]) -> tuple[
         return findings, 0
     from zerograd.report.excerpt import read_source
     from zerograd.static.baseline import new_since, write_baseline
+
+    read_source.cache_clear()
 
     def line_at(finding: Finding) -> str:
         lines = read_source(finding.spot.path, finding.spot.cell)
