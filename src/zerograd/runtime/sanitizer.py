@@ -2,28 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 
+import torch
+from torch import Tensor
+
+from zerograd.errors import GradientError, GradientWarning, UsageError
 from zerograd.lifecycle.events import Event
 from zerograd.lifecycle.findings import Finding
+from zerograd.rules import ALL_RULES
+from zerograd.rules.selection import select_rules
+from zerograd.runtime import hooks, ledger
+from zerograd.runtime.absent import add_note, explain_absence, without_frames_of
+from zerograd.runtime.guard import Guard
+from zerograd.runtime.ledger import Ledger
+from zerograd.runtime.recorder import Recorder
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Policy = Literal["warn", "raise", "collect"]
+_POLICIES = ("warn", "raise", "collect")
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 _active: list[Sanitizer] = []
+_lock = threading.RLock()
 
 
 class TraceSink(Protocol):
     """Whatever takes events down: `zerograd.trace.writer.TraceWriter` does."""
 
-    def write(self, event: Event, *, iteration: int, extra: Mapping[str, Any] | None) -> None: ...
+    def write(
+        self, event: Event, *, iteration: int, extra: Mapping[str, Any] | None = None
+    ) -> None: ...
 
 
 class Sanitizer:
-    """Watches gradients between `start` and `stop`; a context manager and a decorator too."""
+    """Watches gradients between `start` and `stop`; a context manager and a decorator too.
+
+    Args:
+        objects: models and optimizers to watch; all of the process if there are none.
+        policy: "warn" issues a GradientWarning at the user's line, "raise" raises
+            GradientError there, "collect" only keeps the findings.
+        select: rules to tell of, by code, beginning of a code, or name.
+        ignore: rules not to tell of.
+        show_notes: tell of notes too.
+        on_finding: called with each new finding.
+        trace: takes down every event.
+
+    >>> import torch, zerograd
+    >>> model = torch.nn.Linear(2, 1)
+    >>> opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    >>> with zerograd.watch(policy="collect") as watch:
+    ...     for _ in range(3):
+    ...         model(torch.ones(1, 2)).sum().backward()
+    ...         opt.step()
+    >>> [finding.rule.name for finding in watch.findings]
+    ['stale-gradient']
+    """
 
     def __init__(
         self,
@@ -35,40 +76,99 @@ class Sanitizer:
         on_finding: Callable[[Finding], object] | None = None,
         trace: TraceSink | None = None,
     ) -> None:
-        self._findings: list[Finding] = []
+        if policy not in _POLICIES:
+            raise UsageError(f"policy={policy!r}: there is {', '.join(_POLICIES)}.")
+        self._policy = policy
+        self._on_finding = on_finding
+        self._trace = trace
+        self._objects = _Objects(objects)
+        shown = frozenset(rule.code for rule in select_rules(select, ignore, notes=show_notes))
+        self._shown = shown
+        self._runs = 0  # how often it has been entered and not left
+        self._user_error: BaseException | None = None
+        self._failure = ""
+        self._ledger = Ledger(shown, self._tell, self._objects.models)
+        self._recorder: Recorder | None = None
+        self._guard: Guard | None = None
 
     @property
     def findings(self) -> list[Finding]:
-        """The findings so far, in order of place."""
-        return list(self._findings)
+        """The findings so far, by place, each with its count."""
+        return self._ledger.findings
 
     @property
     def not_checked(self) -> list[str]:
         """What could not be checked, and why, each said once."""
-        return []
+        told = list(self._recorder.not_checked) if self._recorder is not None else []
+        return [self._failure, *told] if self._failure else told
 
     @property
     def steps(self) -> int:
         """How many optimizer steps were seen."""
-        return 0
+        return self._recorder.steps if self._recorder is not None else 0
+
+    @property
+    def iterations(self) -> int:
+        """How often the training loop has come round."""
+        return self._recorder.memo.rounds if self._recorder is not None else 0
 
     def metrics(self) -> dict[str, float]:
-        """Return counts for an experiment tracker."""
-        return {}
+        """Return counts for an experiment tracker: findings, each rule's, steps and the like."""
+        metrics = self._ledger.metrics()
+        recorder = self._recorder
+        if recorder is not None:
+            metrics |= {
+                "zerograd/steps": float(recorder.steps),
+                "zerograd/backwards": float(recorder.backwards),
+                "zerograd/clears": float(recorder.clears),
+                "zerograd/iterations": float(recorder.memo.rounds),
+                "zerograd/looks": float(recorder.looks.taken),
+            }
+        return metrics
 
     def start(self) -> Sanitizer:
-        """Begin to watch. A second call does nothing."""
-        if self not in _active:
+        """Begin to watch. Within a watch that is on already, it only counts along."""
+        if os.environ.get("ZEROGRAD") == "0":
+            return self
+        with _lock:
+            self._runs += 1
+            if self._runs > 1:
+                return self
+            if self._recorder is None:
+                self._recorder = self._new_recorder()
+            self._guard = Guard(self._recorder, self._is_on_purpose, self._fail)
+            hooks.add(self._guard)
             _active.append(self)
         return self
 
     def stop(self) -> None:
         """Take every patch off and judge what is judged at the end. A second call does nothing."""
-        if self in _active:
-            _active.remove(self)
+        with _lock:
+            if self._runs == 0:
+                return
+            self._runs -= 1
+            if self._runs:
+                return
+            guard, self._guard = self._guard, None
+            if self in _active:
+                _active.remove(self)
+            if guard is None:
+                return
+            hooks.remove(guard)
+        if self._recorder is not None:
+            guard.run(self._recorder.finish)
 
     def explain(self, error: BaseException) -> None:
-        """Look whether a rule explains `error`, which the user's code raised; never raises."""
+        """Add a note to an exception of the user's code that a rule explains; never raises."""
+        try:
+            without_frames_of(error, _HERE)
+            finding = explain_absence(error)
+            if finding is not None and "ZG104" in self._shown:
+                self._user_error = error
+                self._ledger.take(finding, None)
+                add_note(error, finding)
+        except Exception as failure:
+            self._fail(failure)
 
     def __enter__(self) -> Sanitizer:
         return self.start()
@@ -79,9 +179,69 @@ class Sanitizer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._runs == 0:
+            return
         if error is not None:
             self.explain(error)
-        self.stop()
+            self._user_error = error
+        try:
+            self.stop()
+        finally:
+            self._user_error = None
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def watched(*args: P.args, **kwargs: P.kwargs) -> R:
+            with self:
+                return function(*args, **kwargs)
+
+        return watched
+
+    def _new_recorder(self) -> Recorder:
+        only = self._objects
+        recorder = Recorder(
+            ALL_RULES,
+            self._ledger.take,
+            only=only.has_optimizer if only else None,
+            wants=only.has_parameter if only else None,
+            trace=self._write if self._trace is not None else None,
+        )
+        self._ledger.recorder = recorder
+        return recorder
+
+    def _write(self, event: Event, iteration: int) -> None:
+        if self._trace is not None:
+            self._trace.write(self._ledger.in_users_names(event), iteration=iteration)
+
+    def _tell(self, finding: Finding) -> None:
+        if self._on_finding is not None:
+            try:
+                self._on_finding(finding)
+            except Exception as error:
+                self._user_error = error
+                raise
+        if self._user_error is not None:
+            return  # the program is ending with an exception of its own, which comes first
+        if self._policy == "warn":
+            ledger.warn(finding)
+        elif self._policy == "raise":
+            ledger.stop_training(finding)
+
+    def _is_on_purpose(self, error: Exception) -> bool:
+        return isinstance(error, (GradientError, GradientWarning)) or error is self._user_error
+
+    def _fail(self, error: Exception) -> None:
+        """A fault of ours: step aside with one line, and let the training go on."""
+        if self._failure:
+            return
+        self._failure = (
+            f"zerograd: watching ended by a fault of its own ({type(error).__name__}: {error}); "
+            "the training goes on unwatched"
+        )
+        guard = self._guard
+        if guard is not None:
+            hooks.remove(guard)
+        print(self._failure, file=sys.stderr)
 
 
 watch = Sanitizer
@@ -90,3 +250,33 @@ watch = Sanitizer
 def active() -> Sanitizer | None:
     """Return the innermost sanitizer at work, or None."""
     return _active[-1] if _active else None
+
+
+class _Objects:
+    """The models and optimizers that a watch is narrowed to."""
+
+    def __init__(self, objects: Iterable[object]) -> None:
+        given = tuple(objects)
+        self.models = tuple(each for each in given if isinstance(each, torch.nn.Module))
+        self._optimizers = tuple(each for each in given if hasattr(each, "param_groups"))
+        for each in given:
+            if each not in self.models and each not in self._optimizers:
+                raise UsageError(
+                    f"watch({type(each).__name__}): it takes modules and optimizers, or nothing."
+                )
+
+    def __bool__(self) -> bool:
+        return bool(self.models or self._optimizers)
+
+    def has_optimizer(self, optimizer: Any) -> bool:
+        if any(optimizer is each for each in self._optimizers):
+            return True
+        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        return any(id(p) in held for p in self._parameters())
+
+    def has_parameter(self, parameter: Tensor) -> bool:
+        return any(parameter is each for each in self._parameters())
+
+    def _parameters(self) -> Iterable[Tensor]:
+        for model in self.models:
+            yield from model.parameters()

@@ -1,0 +1,65 @@
+"""ZG104 live: what an AttributeError or TypeError about None has to do with `.grad`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from types import TracebackType
+
+from zerograd.lifecycle.findings import Finding
+from zerograd.rules.absent_gradient_used import RULE
+from zerograd.runtime.call_site import kind_of_is_user, site_of
+from zerograd.runtime.ledger import describe
+
+_GRAD = re.compile(r"([\w.\[\]]*?)\.grad\b")
+
+
+def explain_absence(error: BaseException) -> Finding | None:
+    """Return the finding behind `error`, if it comes of a `.grad` that is None."""
+    if not isinstance(error, (AttributeError, TypeError)) or "NoneType" not in str(error):
+        return None
+    last = _last_of_the_user(error.__traceback__)
+    if last is None:
+        return None
+    site = site_of(last.tb_frame.f_code, last.tb_lasti, last.tb_lineno)
+    found = _GRAD.search(site.text)
+    if found is None:
+        return None
+    owner = found.group(1) or "the parameter"
+    words = {"owner": owner}
+    return Finding(
+        rule=RULE,
+        spot=site.spot,
+        message=RULE.summary.format_map(words),
+        advice=RULE.advice.format_map(words),
+        owner=owner,
+    )
+
+
+def _last_of_the_user(trace: TracebackType | None) -> TracebackType | None:
+    last = None
+    while trace is not None:
+        if kind_of_is_user(trace.tb_frame.f_code.co_filename):
+            last = trace
+        trace = trace.tb_next
+    return last
+
+
+def add_note(error: BaseException, finding: Finding) -> None:
+    """Tell the reader of the traceback what zerograd knows; the exception stays what it is."""
+    text = f"zerograd: {finding.spot}: {describe(finding)}"
+    if hasattr(error, "add_note"):
+        error.add_note(text)
+    else:  # Python 3.10
+        print(text, file=sys.stderr)
+
+
+def without_frames_of(error: BaseException, folder: str) -> None:
+    """Unlink the frames of code under `folder` from the traceback, in place."""
+    trace = error.__traceback__
+    while trace is not None:
+        following = trace.tb_next
+        while following is not None and following.tb_frame.f_code.co_filename.startswith(folder):
+            following = following.tb_next
+        trace.tb_next = following
+        trace = following

@@ -1,0 +1,282 @@
+"""Which parameters have one history, who holds them, and what became of their gradients.
+
+A bucket begins as all that one optimizer holds and is split where histories part.
+One parameter of each bucket, its canary, is looked at around every event; the rest
+is scanned now and then. Everything is held by weak references.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from zerograd.runtime import torch_facts
+
+MOST_BUCKETS = 24  # past that, parameters whose histories part are left alone
+
+# What a look at a canary's gradient tells, compared with the look before.
+SAME, GONE, NEW, TOUCHED = range(4)
+
+
+class Bucket:
+    """Parameters with one history."""
+
+    __slots__ = (
+        "__weakref__",
+        "bit",
+        "canary",
+        "certain",
+        "leaf",
+        "members",
+        "moved_at",
+        "name",
+        "owners",
+        "print_before",
+        "ref",
+        "sharded",
+        "stale_norm",
+        "version",
+    )
+
+    def __init__(self, name: str, bit: int, members: list[weakref.ref[Tensor]]) -> None:
+        self.name = name
+        self.bit = bit
+        self.members = members
+        self.owners: tuple[str, ...] = ()
+        self.leaf = False  # one tensor that is no Parameter
+        self.canary: weakref.ref[Tensor] = _dead
+        self.sharded = False
+        self.ref: weakref.ref[Tensor] | None = None  # the canary's gradient at the last look
+        self.version = 0
+        self.certain = True  # whether the last word on its values came from a look at them
+        self.stale_norm: float | None = None
+        self.moved_at: int | None = None  # version of the canary itself, for updates by hand
+        self.print_before: float | None = None
+        self.elect()
+
+    def elect(self) -> Tensor | None:
+        """Choose the canary: the first parameter that can have a gradient."""
+        chosen = None
+        for member in self.members:
+            parameter = member()
+            if parameter is not None and (chosen is None or parameter.requires_grad):
+                chosen, self.canary = parameter, member
+                if parameter.requires_grad:
+                    break
+        if chosen is not None:
+            self.sharded = torch_facts.is_sharded(chosen)
+        return chosen
+
+    def look(self) -> int:
+        """Compare the canary's gradient with the last look, and remember this one."""
+        parameter = self.canary()
+        if parameter is None:
+            parameter = self.elect()
+            if parameter is None:
+                return SAME
+        grad = parameter.grad
+        ref = self.ref
+        if grad is None:
+            if ref is None:
+                return SAME
+            self.ref = None
+            return GONE
+        version = torch_facts.local_part(grad)._version if self.sharded else grad._version
+        if ref is not None and ref() is grad:
+            if version == self.version:
+                return SAME
+            self.version = version
+            return TOUCHED
+        self.ref = weakref.ref(grad)
+        self.version = version
+        return NEW
+
+    def gradients(self, most: int) -> list[Tensor]:
+        """Return at most `most` gradients that are there, the canary's first."""
+        found = []
+        for member in (self.canary, *self.members[:most]):
+            parameter = member()
+            grad = parameter.grad if parameter is not None else None
+            if grad is not None:
+                found.append(grad)
+        return found[:most]
+
+    def parameters(self) -> list[Tensor]:
+        """Return the members that are still alive."""
+        return [each for each in (member() for member in self.members) if each is not None]
+
+
+def _nothing() -> None:
+    return None
+
+
+_dead: Any = _nothing
+
+
+class Owner:
+    """An optimizer, as far as we know it."""
+
+    __slots__ = ("buckets", "display", "mask", "name", "ref", "stands_for")
+
+    def __init__(self, name: str, optimizer: Any, gone: Callable[[str], None]) -> None:
+        self.name = name  # what the judge calls it
+        self.display = ""  # what the user's code calls it
+        self.ref = weakref.ref(optimizer, lambda _: gone(name))
+        self.buckets: tuple[Bucket, ...] = ()
+        self.mask = 0
+        self.stands_for: str | None = None  # a wrapper's step is the step of this one
+
+
+class Partition:
+    """All parameters met, in buckets.
+
+    Args:
+        on_split: called with the names of a bucket and of the part taken from it.
+    """
+
+    def __init__(self, on_split: Callable[[str, str], None]) -> None:
+        self._on_split = on_split
+        self._home: dict[int, tuple[weakref.ref[Tensor], Bucket | None]] = {}
+        self._serial = 0
+        self.buckets: tuple[Bucket, ...] = ()
+        self.by_name: dict[str, Bucket] = {}
+        self.generation = 0  # rises with every change
+        self.overflowed = False
+
+    def bucket_of(self, parameter: Tensor) -> Bucket | None:
+        """Return the bucket of a parameter, None if it has none."""
+        entry = self._home.get(id(parameter))
+        if entry is None or entry[0]() is not parameter:
+            return None
+        return entry[1]
+
+    def knows(self, parameter: Tensor) -> bool:
+        """Has it been met, in a bucket or not?"""
+        entry = self._home.get(id(parameter))
+        return entry is not None and entry[0]() is parameter
+
+    def gather(self, parameters: Iterable[Tensor]) -> tuple[Bucket, ...]:
+        """Return buckets that hold exactly these parameters, splitting and making some."""
+        whole: dict[Bucket, list[weakref.ref[Tensor]]] = {}
+        unmet: list[weakref.ref[Tensor]] = []
+        for parameter in parameters:
+            entry = self._home.get(id(parameter))
+            if entry is None or entry[0]() is not parameter:
+                ref = weakref.ref(parameter)
+                unmet.append(ref)
+            elif entry[1] is not None:
+                whole.setdefault(entry[1], []).append(entry[0])
+        found = [self.part(bucket, members) for bucket, members in whole.items()]
+        if unmet:
+            found.append(self.make(unmet))
+        return tuple(dict.fromkeys(bucket for bucket in found if bucket is not None))
+
+    def make(self, members: list[weakref.ref[Tensor]]) -> Bucket | None:
+        """Put parameters not met before into a bucket of their own."""
+        bucket = self._new(members)
+        for member in members:
+            parameter = member()
+            if parameter is not None:
+                self._home[id(parameter)] = (member, bucket)
+        return bucket
+
+    def part(self, bucket: Bucket, members: Sequence[weakref.ref[Tensor]]) -> Bucket | None:
+        """Return a bucket of exactly these members of `bucket`, split off if need be."""
+        inside = {id(member) for member in members}
+        rest = [member for member in bucket.members if id(member) not in inside]
+        if not any(member() is not None for member in rest):
+            return bucket
+        taken = [member for member in bucket.members if id(member) in inside]
+        new = self._new(taken)
+        for member in taken:
+            parameter = member()
+            if parameter is not None:
+                self._home[id(parameter)] = (member, new)
+        bucket.members = rest
+        if bucket.canary() is None or id(bucket.canary) in inside:
+            bucket.elect()
+            _forget_look(bucket)
+        if new is not None:
+            new.owners, new.leaf = bucket.owners, bucket.leaf
+            new.certain, new.stale_norm = bucket.certain, bucket.stale_norm
+            self._on_split(bucket.name, new.name)
+        self.generation += 1
+        return new
+
+    def drop(self, buckets: Iterable[Bucket]) -> None:
+        """Forget buckets whose parameters are gone."""
+        for bucket in buckets:
+            self.by_name.pop(bucket.name, None)
+            for parameter in bucket.parameters():
+                self._home.pop(id(parameter), None)
+        self._renew()
+
+    def sweep(self) -> list[Bucket]:
+        """Return the buckets none of whose parameters is alive, and forget dead parameters."""
+        self._home = {key: entry for key, entry in self._home.items() if entry[0]() is not None}
+        return [bucket for bucket in self.buckets if not bucket.parameters()]
+
+    def has_more_than_canaries(self) -> bool:
+        """Is there any parameter that is not looked at anyway?"""
+        return any(len(bucket.members) > 1 for bucket in self.buckets)
+
+    def __len__(self) -> int:
+        return len(self._home)
+
+    def _new(self, members: list[weakref.ref[Tensor]]) -> Bucket | None:
+        if len(self.by_name) >= MOST_BUCKETS:
+            self.overflowed = True
+            return None
+        taken = set(self.by_name)
+        number = next(n for n in range(MOST_BUCKETS + 1) if f"bucket#{n}" not in taken)
+        name = f"bucket#{number}"
+        bucket = Bucket(name, 1 << number, members)
+        _forget_look(bucket)
+        self.by_name[name] = bucket
+        self._renew()
+        return bucket
+
+    def _renew(self) -> None:
+        self.buckets = tuple(self.by_name.values())
+        self.generation += 1
+
+
+def _forget_look(bucket: Bucket) -> None:
+    """Take the present as what was last seen: it is not known what was before."""
+    bucket.ref = None
+    bucket.look()
+
+
+class Scan:
+    """Some parameters before a backward, to tell afterwards which of them it filled."""
+
+    def __init__(self, parameters: Iterable[tuple[weakref.ref[Tensor], Tensor]]) -> None:
+        self._before: list[tuple[weakref.ref[Tensor], Any, int]] = []
+        for member, parameter in parameters:
+            grad = parameter.grad
+            if grad is None:
+                self._before.append((member, None, 0))
+            else:
+                version = torch_facts.local_part(grad)._version
+                self._before.append((member, weakref.ref(grad), version))
+
+    def filled(self) -> tuple[list[weakref.ref[Tensor]], list[weakref.ref[Tensor]]]:
+        """Return the members that were filled since, and those that were not."""
+        yes: list[weakref.ref[Tensor]] = []
+        no: list[weakref.ref[Tensor]] = []
+        for member, ref, version in self._before:
+            parameter = member()
+            if parameter is None:
+                continue
+            grad = parameter.grad
+            if grad is None:
+                no.append(member)
+            elif ref is None or ref() is not grad:
+                yes.append(member)
+            else:
+                moved = torch_facts.local_part(grad)._version != version
+                (yes if moved else no).append(member)
+        return yes, no

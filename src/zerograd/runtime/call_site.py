@@ -1,0 +1,195 @@
+"""The user's own statement behind a call: not ours, not torch's, not a framework's."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+import re
+import sys
+import sysconfig
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+
+from zerograd.lifecycle.events import Spot
+
+MOST_SITES = 4096  # past that all are forgotten; a notebook makes new code for each cell
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_PATHS = sysconfig.get_paths()
+_INSTALLED = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
+_STANDARD = tuple(os.path.abspath(_PATHS[name]) + os.sep for name in ("stdlib", "platstdlib"))
+_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+# "<ipython-input-1-…>" is the user's; "<frozen runpy>", "<string>" and "<eval_with_key>" are not.
+_MADE_UP = re.compile(r"<(?!ipython-input|stdin|doctest)")
+
+_USERS, _LIBRARY, _MACHINERY = range(3)
+_kinds: dict[str, int] = {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Site:
+    """One place in the user's code, compared by identity: the same place is the same object."""
+
+    spot: Spot
+    text: str  # the statement, or the call in it
+    receiver: str  # "opt" in `opt.step()`, "" where there is none
+    path: str  # of the file, as the interpreter names it
+    in_library: bool = False
+
+
+def kind_of(path: str) -> int:
+    """Is code of this file the user's, an installed library's, or machinery of Python and torch?"""
+    found = _kinds.get(path)
+    if found is None:
+        if len(_kinds) > 4 * MOST_SITES:
+            _kinds.clear()
+        found = _kinds[path] = _classify(path)
+    return found
+
+
+def kind_of_is_user(path: str) -> bool:
+    """Is this file the user's own?"""
+    return kind_of(path) == _USERS
+
+
+def _classify(path: str) -> int:
+    if path.startswith((_OURS, _TORCH)) or _MADE_UP.match(path):
+        return _MACHINERY
+    if _INSTALLED.search(path):
+        return _LIBRARY
+    return _MACHINERY if os.path.abspath(path).startswith(_STANDARD) else _USERS
+
+
+class Sites:
+    """Finds the site of the call that is going on, and remembers it."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[CodeType, int], Site] = {}
+
+    def here(self, depth: int) -> Site:
+        """Return the innermost statement of the user, `depth` frames up or further.
+
+        In a program that lives in an installed package as a whole, that package's
+        own statement stands for the user's.
+        """
+        frame: FrameType | None = sys._getframe(depth)
+        library: FrameType | None = None
+        kinds = _kinds
+        while frame is not None:
+            code = frame.f_code
+            kind = kinds.get(code.co_filename)
+            if kind is None:
+                kind = kind_of(code.co_filename)
+            if kind == _USERS:
+                found = self._known.get((code, frame.f_lasti))
+                return found if found is not None else self._new(frame, False)
+            if kind == _LIBRARY and library is None:
+                library = frame
+            frame = frame.f_back
+        if library is None:
+            return NOWHERE
+        found = self._known.get((library.f_code, library.f_lasti))
+        return found if found is not None else self._new(library, True)
+
+    def _new(self, frame: FrameType, in_library: bool) -> Site:
+        if len(self._known) >= MOST_SITES:
+            self._known.clear()
+        code, at = frame.f_code, frame.f_lasti
+        site = site_of(code, at, frame.f_lineno, in_library)
+        self._known[code, at] = site
+        return site
+
+
+def site_of(code: CodeType, at: int, line: int, in_library: bool = False) -> Site:
+    """Return the site of the instruction `at` in `code`."""
+    path = code.co_filename
+    first, last, column, end = line, line, 1, 0
+    positions = getattr(code, "co_positions", None)  # Python 3.11 and later
+    if positions is not None:
+        found = _position(positions(), at // 2)
+        if found is not None:
+            first, last, column, end = found
+    text = _text_between(path, first, last, column, end) if end else _line(path, first)
+    name, cell = _notebook_name(path)
+    spot = Spot(name, first, column, last if end else 0, end, cell)
+    return Site(spot, text, _receiver(text), path, in_library)
+
+
+def _position(positions: Any, index: int) -> tuple[int, int, int, int] | None:
+    for n, (line, end_line, column, end_column) in enumerate(positions):
+        if n == index:
+            if None in (line, end_line, column, end_column):
+                return None
+            return line, end_line, column + 1, end_column + 1
+    return None
+
+
+def _line(path: str, line: int) -> str:
+    return linecache.getline(path, line).strip()
+
+
+def _text_between(path: str, first: int, last: int, column: int, end: int) -> str:
+    lines = [linecache.getline(path, number).rstrip("\n") for number in range(first, last + 1)]
+    if not any(lines):
+        return ""
+    # Positions count bytes of UTF-8.
+    encoded = [line.encode() for line in lines]
+    encoded[-1] = encoded[-1][: end - 1]
+    encoded[0] = encoded[0][column - 1 :]
+    parts = [part.decode(errors="replace").strip() for part in encoded]
+    return " ".join(part for part in parts if part)
+
+
+_CALL = re.compile(r"([\w.\[\]'\"]+)\.(?:step|zero_grad|backward|update|unscale_|scale)\s*\(")
+
+
+def _receiver(text: str) -> str:
+    """Return what the last method of `text` is called on, if that is a plain name."""
+    try:
+        node: ast.AST = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        found = _CALL.search(text)
+        return found.group(1) if found else ""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr in ("step", "unscale_") and node.args and "scaler" in text.lower():
+            return ""  # scaler.step(opt): the optimizer is the argument, see `argument_of`
+        return _plain(node.func.value)
+    return ""
+
+
+def argument_of(text: str) -> str:
+    """Return the first argument of the call in `text`, if that is a plain name."""
+    try:
+        node: ast.AST = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return ""
+    if isinstance(node, ast.Call) and node.args:
+        return _plain(node.args[0])
+    return ""
+
+
+def _plain(node: ast.expr) -> str:
+    inner = node
+    while isinstance(inner, (ast.Attribute, ast.Subscript)):
+        inner = inner.value
+    return ast.unparse(node) if isinstance(inner, ast.Name) else ""
+
+
+def _notebook_name(path: str) -> tuple[str, int | None]:
+    """Return the name to show, and the number of the cell if the code is a notebook's."""
+    shell = sys.modules.get("IPython")
+    if shell is None:
+        return path, None
+    ipython: Any = shell.get_ipython()
+    numbers = getattr(getattr(ipython, "compile", None), "_filename_map", None)
+    if not numbers or path not in numbers:
+        return path, None
+    name = ipython.user_ns.get("__vsc_ipynb_file__") or os.environ.get("JPY_SESSION_NAME")
+    return str(name or "notebook"), int(numbers[path])
+
+
+NOWHERE = Site(Spot("<unknown>", 1), "", "", "<unknown>")

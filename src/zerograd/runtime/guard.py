@@ -1,0 +1,68 @@
+"""Between the hooks and the recorder: one at a time, and no fault of ours gets out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+class Guard:
+    """Hears what the hooks tell and hands it on under a lock.
+
+    An exception that the recorder raises on purpose passes. Any other is a fault
+    of ours: it is told once, and from then on nothing is heard.
+
+    Args:
+        passes: tells whether an exception was raised on purpose.
+        fail: takes the exception that was not.
+    """
+
+    backward_begins: Callable[..., None]
+    backward_ends: Callable[..., None]
+    clear_begins: Callable[..., None]
+    clear_ends: Callable[..., None]
+    step_begins: Callable[..., None]
+    closure_returns: Callable[..., None]
+    step_ends: Callable[..., None]
+    clips: Callable[..., None]
+    clipped: Callable[..., None]
+    scales: Callable[..., None]
+    unscaled: Callable[..., None]
+    scaler_step_begins: Callable[..., None]
+    scaler_step_ends: Callable[..., None]
+    scaler_updates: Callable[..., None]
+    holds: Callable[..., None]
+    registers: Callable[..., None]
+    forwarded: Callable[..., None]
+
+    def __init__(
+        self,
+        recorder: Any,
+        passes: Callable[[Exception], bool],
+        fail: Callable[[Exception], None],
+    ) -> None:
+        self._lock = threading.RLock()
+        self._passes = passes
+        self._fail = fail
+        self.is_deaf = False
+        for name in Guard.__annotations__:
+            setattr(self, name, self._guarded(getattr(recorder, name)))
+        self.run = self._guarded(lambda act: act())
+
+    def _guarded(self, act: Callable[..., None]) -> Callable[..., None]:
+        lock, passes = self._lock, self._passes
+
+        def guarded(*args: Any) -> None:
+            if self.is_deaf:
+                return
+            try:
+                with lock:
+                    act(*args)
+            except Exception as error:
+                if passes(error):
+                    raise
+                self.is_deaf = True
+                self._fail(error)
+
+        return guarded

@@ -1,0 +1,113 @@
+"""Where the user's code clears, assigns or uses `.grad` by hand: no call tells, the source does.
+
+Read only for a place that is new, and only near a statement that did tell.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterator
+from dataclasses import replace
+
+from zerograd.lifecycle.events import Spot
+from zerograd.runtime.call_site import Site
+
+_IN_PLACE = frozenset({"add_", "sub_", "addcmul_", "addcdiv_", "copy_", "mul_", "lerp_", "set_"})
+
+
+def find(site: Site, what: str) -> tuple[Spot, str]:
+    """Return the statement near `site` that does `what`: clear, assign or update.
+
+    In the same function first, the nearest one below; then anywhere in the file, if
+    there is only one; else the site itself.
+    """
+    text = "".join(linecache.getlines(site.path))
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return site.spot, ""
+    line = site.spot.line
+    near = sorted(_statements(_scope(tree, line), what), key=lambda s: (s.lineno < line, s.lineno))
+    everywhere = list(_statements(tree, what))
+    if near:
+        chosen = near[0]
+    elif len(everywhere) == 1:
+        chosen = everywhere[0]
+    else:
+        return site.spot, ""
+    spot = replace(
+        site.spot,
+        line=chosen.lineno,
+        column=chosen.col_offset + 1,
+        end_line=chosen.end_lineno or 0,
+        end_column=(chosen.end_col_offset or 0) + 1,
+    )
+    return spot, ast.unparse(chosen).splitlines()[0]
+
+
+def _scope(tree: ast.Module, line: int) -> ast.AST:
+    """Return the innermost function around `line`, or the module."""
+    found: ast.AST = tree
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+            and node.lineno <= line <= (node.end_lineno or node.lineno)
+            and (found is tree or node.lineno >= getattr(found, "lineno", 0))
+        ):
+            found = node
+    return found
+
+
+def _statements(scope: ast.AST, what: str) -> Iterator[ast.stmt]:
+    for node in ast.walk(scope):
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.Expr)) and _does(node, what):
+            yield node
+
+
+def _does(statement: ast.Assign | ast.AugAssign | ast.Expr, what: str) -> bool:
+    if what == "clear":
+        return _clears(statement)
+    if what == "assign":
+        return isinstance(statement, ast.Assign) and any(
+            _is_grad(target) and not _is_none(statement.value) for target in statement.targets
+        )
+    if isinstance(statement, ast.Expr):
+        call = statement.value
+        return (
+            isinstance(call, ast.Call)
+            and isinstance(call.func, ast.Attribute)
+            and call.func.attr in _IN_PLACE
+            and not _mentions_grad(call.func.value)
+            and any(_mentions_grad(each) for each in (*call.args, *call.keywords))
+        )
+    target = statement.target if isinstance(statement, ast.AugAssign) else statement.targets[0]
+    return _mentions_grad(statement.value) and not _mentions_grad(target)
+
+
+def _clears(statement: ast.Assign | ast.AugAssign | ast.Expr) -> bool:
+    if isinstance(statement, ast.Assign):
+        return _is_none(statement.value) and any(map(_is_grad, statement.targets))
+    if isinstance(statement, ast.AugAssign):
+        return _mentions_grad(statement.target) and isinstance(statement.op, ast.Mult)
+    call = statement.value
+    return (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and (
+            (call.func.attr in ("zero_", "fill_") and _mentions_grad(call.func.value))
+            or call.func.attr == "_foreach_zero_"
+        )
+    )
+
+
+def _is_grad(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "grad"
+
+
+def _is_none(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _mentions_grad(node: ast.AST) -> bool:
+    return any(map(_is_grad, ast.walk(node)))

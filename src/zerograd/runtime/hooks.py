@@ -1,0 +1,288 @@
+"""Patches on torch: put on when the first listener comes, all taken off when the last one goes.
+
+What runs inside a graph that torch.compile traces lives in `traced_calls`; all
+else here is kept out of graphs.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from itertools import repeat, starmap
+from typing import Any, Protocol
+
+import torch
+from torch.amp.grad_scaler import GradScaler
+from torch.nn.modules import module as module_hooks
+from torch.nn.utils import clip_grad
+from torch.optim import optimizer as optimizer_module
+from torch.optim.optimizer import Optimizer
+
+from zerograd.runtime import torch_facts, traced_calls
+
+_KEPT_OUT = (
+    *("buckets", "call_site", "care", "confirm", "hand_work", "hooks", "leaves", "ledger"),
+    *("memo", "names", "owners", "recorder", "replicas", "sanitizer", "torch_facts"),
+)
+
+
+class Listener(Protocol):
+    """What hears of each call; every method must return quickly and raise only on purpose."""
+
+    def backward_begins(self, roots: Any) -> None: ...
+    def backward_ends(self) -> None: ...
+    def clear_begins(self, holder: Any, to_none: bool) -> None: ...
+    def clear_ends(self, holder: Any, to_none: bool) -> None: ...
+    def step_begins(self, optimizer: Optimizer, has_closure: bool) -> None: ...
+    def closure_returns(self, optimizer: Optimizer) -> None: ...
+    def step_ends(self, optimizer: Optimizer) -> None: ...
+    def clips(self, parameters: Any) -> None: ...
+    def clipped(self, parameters: Any) -> None: ...
+    def scales(self, scaler: GradScaler, loss: Any) -> None: ...
+    def unscaled(self, scaler: GradScaler, optimizer: Optimizer) -> None: ...
+    def scaler_step_begins(self, scaler: GradScaler, optimizer: Optimizer) -> None: ...
+    def scaler_step_ends(self, scaler: GradScaler, optimizer: Optimizer, failed: bool) -> None: ...
+    def scaler_updates(self, scaler: GradScaler) -> None: ...
+    def holds(self, optimizer: Optimizer) -> None: ...
+    def registers(self, module: torch.nn.Module, name: str, part: Any) -> None: ...
+    def forwarded(self, model: torch.nn.Module, synchronised: bool) -> None: ...
+
+
+_listeners: tuple[Listener, ...] = ()
+_lock = threading.RLock()
+_undo: list[Callable[[], object]] = []
+_kept_out = False
+
+
+def add(listener: Listener) -> None:
+    """Let `listener` hear of every call from now on."""
+    global _listeners
+    with _lock:
+        _listeners = (*_listeners, listener)
+        traced_calls.listeners = _listeners
+        if not _undo:
+            try:
+                _put_on()
+            except BaseException:
+                _take_off()
+                _listeners = traced_calls.listeners = ()
+                raise
+
+
+def remove(listener: Listener) -> None:
+    """Let `listener` hear no more; with the last one, every patch comes off."""
+    global _listeners
+    with _lock:
+        _listeners = tuple(each for each in _listeners if each is not listener)
+        traced_calls.listeners = _listeners
+        if not _listeners:
+            _take_off()
+
+
+def is_patched() -> bool:
+    """Is any patch of ours on torch?"""
+    return bool(_undo)
+
+
+def _put_on() -> None:
+    for place, name, value in torch_facts.engine_patches(_backward_begins):
+        _patch(place, name, value)
+    handles = (
+        optimizer_module.register_optimizer_step_pre_hook(_step_begins),
+        optimizer_module.register_optimizer_step_post_hook(_step_ends),
+        module_hooks.register_module_module_registration_hook(_registers),
+        module_hooks.register_module_parameter_registration_hook(_registers),
+    )
+    _undo.extend(handle.remove for handle in handles)
+    for owner, name, make in (
+        (Optimizer, "zero_grad", _clearing),
+        (Optimizer, "add_param_group", _holding),
+        (GradScaler, "scale", _scaling),
+        (GradScaler, "unscale_", _unscaling),
+        (GradScaler, "step", _scaler_stepping),
+        (GradScaler, "update", _scaler_updating),
+    ):
+        _patch(owner, name, make(getattr(owner, name)))
+    module = torch.nn.Module
+    _patch(module, "zero_grad", traced_calls.module_clearing(module.zero_grad))
+    inner = traced_calls.clipping(clip_grad._clip_grads_with_norm_)
+    by_value = traced_calls.clipping(clip_grad.clip_grad_value_)
+    _patch(clip_grad, "_clip_grads_with_norm_", inner)
+    _patch(clip_grad, "clip_grad_value_", by_value)
+    _patch(torch.nn.utils, "clip_grads_with_norm_", inner)
+    _patch(torch.nn.utils, "clip_grad_value_", by_value)
+    replica = torch.nn.parallel.DistributedDataParallel
+    _patch(replica, "_post_forward", traced_calls.forwarding(replica._post_forward))
+    _keep_out_of_graphs()
+
+
+def _keep_out_of_graphs() -> None:
+    """Do so as soon as torch.compile is there, which the first optimizer sees to."""
+    global _kept_out
+    if _kept_out:
+        return
+    undo = torch_facts.keep_out_of_graphs(*(f"zerograd.runtime.{name}" for name in _KEPT_OUT))
+    if undo is not None:
+        _kept_out = True
+        _undo.append(undo)
+
+
+def _patch(place: Any, name: str, value: Any) -> None:
+    before = vars(place)[name]
+    setattr(place, name, value)
+
+    def take_off() -> None:
+        # Someone may have wrapped ours since: then it stays below theirs, and only hands on.
+        if vars(place).get(name) is value:
+            setattr(place, name, before)
+
+    _undo.append(take_off)
+
+
+def _take_off() -> None:
+    global _kept_out
+    while _undo:
+        _undo.pop()()
+    _kept_out = False
+
+
+def _backward_begins(roots: Any) -> Callable[[], None]:
+    heard = _listeners
+    for listener in heard:
+        listener.backward_begins(roots)
+    return _backward_ends
+
+
+def _backward_ends() -> None:
+    for listener in _listeners:
+        listener.backward_ends()
+
+
+def _step_begins(
+    optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    closure = args[1] if len(args) > 1 else kwargs.get("closure")
+    for listener in _listeners:
+        listener.step_begins(optimizer, closure is not None)
+    if closure is None or not callable(closure):
+        return None
+    heard = _heard_closure(optimizer, closure)
+    if len(args) > 1:
+        return (args[0], heard, *args[2:]), kwargs
+    return args, {**kwargs, "closure": heard}
+
+
+def _heard_closure(optimizer: Optimizer, closure: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a closure that tells when the user's one has returned.
+
+    It is made of built-in iterators, so that no frame of ours lies between the
+    optimizer and the user's closure when that raises.
+    """
+
+    def returned(loss: Any) -> Any:
+        for listener in _listeners:
+            listener.closure_returns(optimizer)
+        return loss
+
+    return functools.partial(next, map(returned, starmap(closure, repeat(()))))
+
+
+def _step_ends(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    for listener in _listeners:
+        listener.step_ends(optimizer)
+
+
+def _registers(module: torch.nn.Module, name: str, part: Any) -> None:
+    for listener in _listeners:
+        listener.registers(module, name, part)
+
+
+def _clearing(original: Any) -> Any:
+    plain = getattr(original, "__wrapped__", original)
+
+    @functools.wraps(plain)
+    def zero_grad(self: Optimizer, set_to_none: bool = True) -> Any:
+        __tracebackhide__ = True
+        if not _listeners:
+            return plain(self, set_to_none)
+        for listener in _listeners:
+            listener.clear_begins(self, set_to_none)
+        plain(self, set_to_none)
+        for listener in _listeners:
+            listener.clear_ends(self, set_to_none)
+        return None
+
+    # As torch's own: a call from compiled code leaves the graph here, and nowhere else.
+    return torch._disable_dynamo(zero_grad) if plain is not original else zero_grad
+
+
+def _holding(original: Any) -> Any:
+    plain = getattr(original, "__wrapped__", original)
+
+    @functools.wraps(plain)
+    def add_param_group(self: Optimizer, *args: Any, **kwargs: Any) -> None:
+        __tracebackhide__ = True
+        plain(self, *args, **kwargs)
+        if _listeners and not _kept_out:
+            _keep_out_of_graphs()
+        for listener in _listeners:
+            listener.holds(self)
+
+    return torch._disable_dynamo(add_param_group) if plain is not original else add_param_group
+
+
+def _scaling(original: Any) -> Any:
+    @functools.wraps(original)
+    def scale(self: GradScaler, outputs: Any) -> Any:
+        __tracebackhide__ = True
+        scaled = original(self, outputs)
+        if self.is_enabled():
+            for listener in _listeners:
+                listener.scales(self, scaled)
+        return scaled
+
+    return scale
+
+
+def _unscaling(original: Any) -> Any:
+    @functools.wraps(original)
+    def unscale_(self: GradScaler, optimizer: Optimizer) -> None:
+        __tracebackhide__ = True
+        original(self, optimizer)
+        if self.is_enabled():
+            for listener in _listeners:
+                listener.unscaled(self, optimizer)
+
+    return unscale_
+
+
+def _scaler_stepping(original: Any) -> Any:
+    @functools.wraps(original)
+    def step(self: GradScaler, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        heard = _listeners if self.is_enabled() else ()
+        for listener in heard:
+            listener.scaler_step_begins(self, optimizer)
+        failed = True
+        try:
+            result = original(self, optimizer, *args, **kwargs)
+            failed = False
+        finally:
+            for listener in heard:
+                listener.scaler_step_ends(self, optimizer, failed)
+        return result
+
+    return step
+
+
+def _scaler_updating(original: Any) -> Any:
+    @functools.wraps(original)
+    def update(self: GradScaler, *args: Any, **kwargs: Any) -> None:
+        __tracebackhide__ = True
+        if self.is_enabled():
+            for listener in _listeners:
+                listener.scaler_updates(self)
+        original(self, *args, **kwargs)
+
+    return update

@@ -1,0 +1,152 @@
+"""Leaves that no optimizer holds: found in the graph, and watched for updates by hand.
+
+Nobody tells us of `w -= lr * w.grad` or `x.data += step * x.grad.sign()`. What can
+be seen is that the leaf has changed between two backwards while its gradient was
+there. A use that changes nothing in the leaf (saliency maps) cannot be seen.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from zerograd.lifecycle.events import Event, EventKind
+from zerograd.runtime import hand_work, torch_facts
+from zerograd.runtime.buckets import Bucket
+from zerograd.runtime.call_site import Site
+
+if TYPE_CHECKING:
+    from zerograd.runtime.recorder import Recorder
+
+MOST_LEAVES = 8  # plain tensors watched at a time
+MOST_CANDIDATES = 256
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """A plain leaf met once: most are new in each iteration and never met again."""
+
+    ref: weakref.ref[Tensor]
+    version: int
+    fingerprint: float | None
+
+
+class Leaves:
+    """Finds leaves in graphs and infers what was done to them by hand."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._candidates: dict[int, _Candidate] = {}
+        self._watched: list[Bucket] = []
+        self._last_site: Site | None = None
+        self.averaged: dict[Site, bool | None] = {}
+
+    def discover(self, roots: Any, site: Site, scaled: bool) -> None:
+        """Walk the graph under `roots` and take up the leaves that are new."""
+        self._judge_weight(roots, site, scaled)
+        partition = self._recorder.partition
+        new: list[weakref.ref[Tensor]] = []
+        for leaf in torch_facts.leaves_of(roots):
+            if partition.knows(leaf) or not self._recorder.is_wanted(leaf):
+                continue
+            if isinstance(leaf, torch.nn.Parameter):
+                new.append(weakref.ref(leaf))
+            else:
+                self._meet(leaf, site)
+        if new:
+            bucket = partition.make(new)
+            if bucket is not None:
+                self._watched.append(bucket)
+                self._recorder.take_up(bucket)
+
+    def _judge_weight(self, roots: Any, site: Site, scaled: bool) -> None:
+        if len(self.averaged) > 4096:
+            self.averaged.clear()
+        given = False
+        frame = sys._getframe(5)
+        while frame is not None:
+            if frame.f_code is torch.autograd.backward.__code__:
+                given = frame.f_locals.get("grad_tensors") is not None
+                break
+            frame = frame.f_back  # type: ignore[assignment]
+        weighted = torch_facts.is_weighted(roots, given, scaled)
+        self.averaged[site] = bool(self.averaged.get(site)) or weighted
+
+    def _meet(self, leaf: Tensor, site: Site) -> None:
+        known = self._candidates.get(id(leaf))
+        if known is None or known.ref() is not leaf:
+            if len(self._candidates) >= MOST_CANDIDATES:
+                self._candidates.clear()
+            fingerprint = self._recorder.looks.fingerprint(leaf)
+            self._candidates[id(leaf)] = _Candidate(weakref.ref(leaf), leaf._version, fingerprint)
+            return
+        alive = [bucket for bucket in self._watched if bucket.leaf and bucket.parameters()]
+        if len(alive) >= MOST_LEAVES:
+            return
+        del self._candidates[id(leaf)]
+        bucket = self._recorder.partition.make([weakref.ref(leaf)])
+        if bucket is None:
+            return
+        bucket.leaf = True
+        bucket.moved_at, bucket.print_before = known.version, known.fingerprint
+        self._watched.append(bucket)
+        self._recorder.take_up(bucket, known=True)
+        if leaf.grad is not None:  # what the first backward left
+            self._recorder.feed_fill(site, bucket)
+
+    def was_updated(self, bucket: Bucket, site: Site) -> bool:
+        """Has the leaf changed since the last backward? Then feed that as its step."""
+        leaf = bucket.canary()
+        if leaf is None or bucket.moved_at is None:
+            return False
+        moved = leaf._version != bucket.moved_at
+        if not moved and bucket.print_before is not None:
+            now = self._recorder.looks.fingerprint(leaf)
+            moved = now is not None and now != bucket.print_before
+        bucket.moved_at, bucket.print_before = leaf._version, None
+        if moved:
+            self._feed_update(bucket, site)
+        return moved
+
+    def after_backward(self, site: Site, mask: int) -> None:
+        """Remember how the leaves that were filled look now."""
+        if not self._watched:
+            return
+        self._last_site = site
+        for bucket in self._watched:
+            leaf = bucket.canary()
+            if leaf is None or bucket.owners or not bucket.bit & mask:
+                continue
+            bucket.moved_at = leaf._version
+            due = self._recorder.looks.is_due_at(bucket, site)
+            bucket.print_before = self._recorder.looks.fingerprint(leaf) if due else None
+
+    def last_updates(self) -> None:
+        """Look once more at the end: the last update has no backward after it."""
+        node = self._recorder.memo.node
+        for bucket in self._watched:
+            if self._last_site is not None and not bucket.owners and bucket.name in node.filled:
+                self.was_updated(bucket, self._last_site)
+
+    def forget_dead(self) -> list[Bucket]:
+        """Return the buckets whose leaves are all gone, and watch them no more."""
+        dead = [bucket for bucket in self._watched if not bucket.parameters()]
+        self._watched = [bucket for bucket in self._watched if bucket not in dead]
+        return dead
+
+    def _feed_update(self, bucket: Bucket, site: Site) -> None:
+        recorder = self._recorder
+        recorder.hold_by_hand(bucket)
+        key = ("update by hand", site, bucket.name)
+
+        def event() -> Event:
+            spot, text = hand_work.find(site, "update")
+            name = bucket.name
+            return Event(EventKind.STEP, name, spot, (name,), text, leaf=bucket.leaf)
+
+        recorder.feed(key, event)

@@ -1,0 +1,252 @@
+"""Findings of a live run: confirmed, put into the user's words, told once, counted."""
+
+from __future__ import annotations
+
+import linecache
+import math
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from zerograd.errors import GradientError, GradientWarning
+from zerograd.lifecycle.allow import Allowance, read_allowances
+from zerograd.lifecycle.events import Event, Spot
+from zerograd.lifecycle.findings import Finding, Live, TrailStep, in_order
+from zerograd.lifecycle.rule import Severity
+from zerograd.runtime.buckets import Bucket
+from zerograd.runtime.names import name_in_frames, parameter_names
+
+if TYPE_CHECKING:
+    from zerograd.runtime.recorder import Recorder
+
+BY_HAND = "by hand"
+_TOKEN = re.compile(r"(?:optimizer|bucket|scaler)#\d+")
+
+
+class Ledger:
+    """Takes findings from the recorder and tells each fault once.
+
+    Args:
+        shown: codes of the rules that are selected.
+        tell: what to do with a finding that is new.
+    """
+
+    def __init__(
+        self, shown: frozenset[str], tell: Callable[[Finding], None], models: tuple[Any, ...] = ()
+    ) -> None:
+        self._shown = shown
+        self._tell = tell
+        self._models = models
+        self._found: dict[tuple[str, Spot], Finding] = {}
+        self._counts: dict[tuple[str, Spot], int] = {}
+        self._dropped: set[tuple[str, Spot]] = set()  # hidden or allowed
+        self._allowances: dict[str, tuple[Allowance, ...]] = {}
+        self._worded: dict[Event, Event] = {}
+        self.recorder: Recorder | None = None
+
+    @property
+    def findings(self) -> list[Finding]:
+        """The findings so far, by place, each with its count."""
+        return in_order(
+            replace(each, live=replace(each.live or Live(), count=self._counts[key]))
+            for key, each in self._found.items()
+        )
+
+    def take(self, finding: Finding, event: Event | None) -> None:
+        """Count a finding, and tell it if it is new and holds up."""
+        key = finding.key
+        if key in self._counts:
+            self._counts[key] += 1
+            return
+        if key in self._dropped:
+            return
+        if finding.rule.code not in self._shown and finding.rule.severity is Severity.NOTE:
+            self._dropped.add(key)
+            return
+        buckets = self._buckets(finding, event)
+        if event is not None and not self._holds_up(finding, event, buckets):
+            return
+        self._enter(self._in_words(finding, buckets))
+
+    def enter(self, finding: Finding) -> None:
+        """Take in a finding that is in the user's words already."""
+        if finding.key not in self._counts:
+            self._enter(finding)
+
+    def _enter(self, finding: Finding) -> None:
+        key = finding.key
+        if finding.rule.code not in self._shown or self._is_allowed(finding):
+            self._dropped.add(key)
+            return
+        self._found[key] = finding
+        self._counts[key] = 1
+        self._tell(finding)
+
+    def _holds_up(self, finding: Finding, event: Event, buckets: list[Bucket]) -> bool:
+        """Look once more before speaking: a wrong word costs more than a late one."""
+        recorder = self.recorder
+        if recorder is None:
+            return True
+        code = finding.rule.code
+        if code in ("ZG101", "ZG202"):
+            doubtful = [bucket for bucket in buckets if not bucket.certain]
+            for bucket in doubtful:
+                recorder.looks.insist(bucket)
+            return not doubtful
+        if code in ("ZG102", "ZG401"):
+            # Values may have come by a way that moves no counter.
+            return not any(
+                bucket.gradients(1) and recorder.looks.norm(bucket) > 0 for bucket in buckets
+            )
+        if code == "ZG402":
+            newest = [recorder.memo.last_fill(bucket.name) for bucket in buckets]
+            return BY_HAND not in newest
+        return True
+
+    def _buckets(self, finding: Finding, event: Event | None) -> list[Bucket]:
+        if self.recorder is None:
+            return []
+        by_name = self.recorder.partition.by_name
+        if event is not None and event.buckets and finding.rule.code != "ZG201":
+            names: tuple[str, ...] = event.buckets
+        elif finding.owner in by_name:
+            names = (finding.owner,)
+        else:
+            owner = self.recorder.owners.by_name.get(finding.owner)
+            names = tuple(bucket.name for bucket in owner.buckets) if owner else ()
+        found = [by_name[name] for name in names if name in by_name]
+        if finding.rule.code == "ZG101":
+            stale = self.recorder.memo.was_stale
+            found = [bucket for bucket in found if bucket.name in stale] or found
+        return found
+
+    def _in_words(self, finding: Finding, buckets: list[Bucket]) -> Finding:
+        """Return the finding with the user's own names in it, and what a live run knows."""
+
+        def word(text: str) -> str:
+            return _TOKEN.sub(lambda token: self._word(token.group()), text)
+
+        trail = tuple(
+            TrailStep(step.spot, word(step.text), step.code or _line_at(step.spot))
+            for step in finding.trail
+        )
+        parameters = [each for bucket in buckets for each in bucket.parameters()]
+        names = parameter_names(parameters, self._models) if parameters else []
+        rounds = self.recorder.memo.rounds if self.recorder is not None else None
+        return replace(
+            finding,
+            message=word(finding.message),
+            advice=word(finding.advice),
+            owner=word(finding.owner),
+            trail=trail,
+            live=Live(
+                step=rounds,
+                ranks=_ranks(),
+                parameters=tuple(names),
+                share=self._share(finding, buckets),
+            ),
+        )
+
+    def in_users_names(self, event: Event) -> Event:
+        """Return the event with the user's names for optimizers and scalers in it."""
+        if event not in self._worded:
+            if len(self._worded) > 4096:
+                self._worded.clear()
+            self._worded[event] = replace(
+                event,
+                owner=_TOKEN.sub(lambda token: self._word(token.group()), event.owner),
+                scaler=_TOKEN.sub(lambda token: self._word(token.group()), event.scaler),
+                fills=frozenset(
+                    _TOKEN.sub(lambda token: self._word(token.group()), each)
+                    for each in event.fills
+                ),
+            )
+        return self._worded[event]
+
+    def _share(self, finding: Finding, buckets: list[Bucket]) -> float | None:
+        if finding.rule.code != "ZG101" or self.recorder is None:
+            return None
+        known = [bucket for bucket in buckets if bucket.stale_norm is not None]
+        stale = math.hypot(*(bucket.stale_norm or 0.0 for bucket in known))
+        whole = math.hypot(*(self.recorder.looks.norm(bucket) for bucket in known))
+        if not known or not whole or not math.isfinite(whole) or not math.isfinite(stale):
+            return None
+        return min(stale / whole, 1.0)
+
+    def _word(self, token: str) -> str:
+        """Return the user's name for an optimizer, scaler or bucket of ours."""
+        recorder = self.recorder
+        if recorder is None:
+            return token
+        kind = token.partition("#")[0]
+        if kind == "bucket":
+            bucket = recorder.partition.by_name.get(token)
+            return self._name_of(bucket) if bucket is not None else "the parameter"
+        if recorder.names.get(token):
+            return recorder.names[token]
+        owner = recorder.owners.by_name.get(token)
+        optimizer = owner.ref() if owner is not None else None
+        return type(optimizer).__name__ if optimizer is not None else kind
+
+    def _name_of(self, bucket: Bucket) -> str:
+        parameters = bucket.parameters()
+        if len(parameters) == 1:
+            name = name_in_frames(parameters[0])
+            if name:
+                return name
+        names = parameter_names(parameters, self._models)
+        if not names:
+            return "the leaf" if bucket.leaf else "the parameter"
+        return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+    def _is_allowed(self, finding: Finding) -> bool:
+        rule, spot = finding.rule, finding.spot
+        if spot.path not in self._allowances:
+            text = "".join(linecache.getlines(spot.path))
+            self._allowances[spot.path] = read_allowances(text)
+        return any(
+            each.covers(rule.code, rule.name, spot.line, spot.end_line)
+            for each in self._allowances[spot.path]
+        )
+
+    def metrics(self) -> dict[str, float]:
+        """Return the counts per rule."""
+        found: dict[str, float] = {"zerograd/findings": float(len(self._found))}
+        for (code, _), count in self._counts.items():
+            found[f"zerograd/{code}"] = found.get(f"zerograd/{code}", 0.0) + count
+        return found
+
+
+def _line_at(spot: Spot) -> str:
+    return "" if spot.cell is not None else linecache.getline(spot.path, spot.line).strip()
+
+
+def _ranks() -> tuple[int, ...]:
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return (torch.distributed.get_rank(),)
+    return ()
+
+
+def describe(finding: Finding) -> str:
+    """Return the finding as one line and its remedy, for warnings and exceptions."""
+    live = finding.live or Live()
+    share = f" (they are {live.share:.0%} of the norm)" if live.share is not None else ""
+    return f"{finding.rule.code} {finding.rule.name}: {finding.message}{share}; {finding.advice}"
+
+
+def warn(finding: Finding) -> None:
+    """Issue a GradientWarning at the user's own line."""
+    warnings.warn_explicit(
+        describe(finding), GradientWarning, finding.spot.path, finding.spot.line, registry={}
+    )
+
+
+def stop_training(finding: Finding) -> None:
+    """Raise GradientError: this is called from within the offending statement."""
+    error = GradientError(f"{finding.spot}: {describe(finding)}")
+    error.finding = finding  # type: ignore[attr-defined]
+    raise error

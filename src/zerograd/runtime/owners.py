@@ -1,0 +1,186 @@
+"""The optimizers of a process, and the buckets that each of them holds."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+from torch.nn import Module
+from torch.optim.optimizer import Optimizer
+
+from zerograd.runtime import torch_facts
+from zerograd.runtime.buckets import Bucket, Owner, Partition
+from zerograd.runtime.memo import Memo
+
+MOST_WAITING = 16  # optimizers taken up before their first step; with more, only those that step
+IN_BACKWARD = "the optimizers in backward"
+
+
+class Owners:
+    """Knows optimizers by weak references and keeps partition and judge in step with them.
+
+    Args:
+        changed: called whenever the buckets, or who holds them, are no longer the same.
+        only: which optimizers to take up; all if None.
+    """
+
+    def __init__(
+        self,
+        memo: Memo,
+        changed: Callable[[], None],
+        note: Callable[[str], None],
+        only: Callable[[Any], bool] | None,
+    ) -> None:
+        self._memo = memo
+        self._changed = changed
+        self._note = note
+        self._only = only
+        self.partition = Partition(self._split)
+        self.by_name: dict[str, Owner] = {}
+        self._by_id: dict[int, Owner] = {}
+        self._waiting: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+        self._gone: list[str] = []
+        self._reach: weakref.WeakKeyDictionary[Module, tuple[int, int]]
+        self._reach = weakref.WeakKeyDictionary()
+
+    def known(self, optimizer: Any) -> Owner | None:
+        """Return the owner that stands for an optimizer, if it has been taken up."""
+        owner = self._by_id.get(id(optimizer))
+        return owner if owner is not None and owner.ref() is optimizer else None
+
+    def of(self, optimizer: Any, in_backward: bool = False) -> Owner | None:
+        """Return the owner that stands for an optimizer; None if it is not to be watched."""
+        owner = self._by_id.get(id(optimizer))
+        if owner is not None and owner.ref() is optimizer:
+            return owner
+        if not hasattr(optimizer, "param_groups") or (self._only and not self._only(optimizer)):
+            return None
+        self.let_go_of_the_dead()
+        if in_backward:
+            return self._in_backward(optimizer)
+        names = (f"optimizer#{n}" for n in range(1, len(self.by_name) + 2))
+        name = next(each for each in names if each not in self.by_name)
+        owner = Owner(name, optimizer, self._gone.append)
+        self.by_name[name] = self._by_id[id(optimizer)] = owner
+        self._waiting.discard(optimizer)
+        self._claim(owner, optimizer)
+        return owner
+
+    def meet(self, optimizer: Optimizer) -> None:
+        """Take note of an optimizer that has been made, or has been given more parameters."""
+        owner = self.known(optimizer)
+        if owner is not None:
+            self._claim(owner, optimizer)
+        else:
+            self._waiting.add(optimizer)
+
+    def renew(self) -> None:
+        """Take up the optimizers that wait, and let go of those that are gone."""
+        if self._gone:
+            self.let_go_of_the_dead()
+        if 0 < len(self._waiting) <= MOST_WAITING:
+            for optimizer in list(self._waiting):
+                self._waiting.discard(optimizer)
+                if optimizer.param_groups:
+                    self.of(optimizer)
+
+    def is_waiting(self, parameter: Tensor) -> bool:
+        """Does an optimizer that has not been taken up hold this parameter?"""
+        return any(
+            any(parameter is each for each in parameters_of(optimizer))
+            for optimizer in list(self._waiting)
+        )
+
+    def let_go_of_the_dead(self) -> None:
+        """Forget optimizers that are gone, and what nobody else holds."""
+        while self._gone:
+            owner = self.by_name.pop(self._gone.pop(), None)
+            if owner is None:
+                continue
+            self._by_id = {key: each for key, each in self._by_id.items() if each is not owner}
+            gone = [bucket for bucket in owner.buckets if bucket.owners == (owner.name,)]
+            for bucket in owner.buckets:
+                bucket.owners = tuple(each for each in bucket.owners if each != owner.name)
+            self._memo.forget(owner.name, tuple(bucket.name for bucket in gone))
+            self.partition.drop(gone)
+            self._changed()
+
+    def stand_for(self, inner: Owner, outer: Owner) -> None:
+        """A wrapper steps the optimizer that it is made of: that is one step, the wrapper's."""
+        if inner.stands_for is None:
+            inner.stands_for = outer.name
+            self._memo.hold(inner.name, ())
+            self._changed()
+
+    def mask_of(self, holder: Any, in_backward: bool) -> int:
+        """Return the buckets that a clear of this optimizer or module reaches."""
+        if isinstance(holder, Module):
+            return self._mask_of_module(holder)
+        owner = self.of(holder, in_backward)
+        if owner is None or (owner.name == IN_BACKWARD and not holds_canary(owner, holder)):
+            return 0
+        return owner.mask
+
+    def _mask_of_module(self, module: Module) -> int:
+        known = self._reach.get(module)
+        if known is not None and known[1] == self.partition.generation:
+            return known[0]
+        met = [p for p in module.parameters() if self.partition.knows(p)]
+        mask = 0
+        for bucket in self.partition.gather(met):
+            mask |= bucket.bit
+        self._reach[module] = (mask, self.partition.generation)
+        return mask
+
+    def _in_backward(self, optimizer: Any) -> Owner:
+        # One optimizer a parameter is usual here, thousands of them; they are one owner to us.
+        owner = self.by_name.get(IN_BACKWARD)
+        if owner is None:
+            owner = self.by_name[IN_BACKWARD] = Owner(IN_BACKWARD, self, lambda _: None)
+            owner.display = IN_BACKWARD
+        held = [self.partition.bucket_of(parameter) for parameter in parameters_of(optimizer)]
+        new = tuple(dict.fromkeys((*owner.buckets, *(each for each in held if each is not None))))
+        if new != owner.buckets:
+            self._set_buckets(owner, new)
+        return owner
+
+    def _claim(self, owner: Owner, optimizer: Any) -> None:
+        parameters = [each for each in parameters_of(optimizer) if isinstance(each, Tensor)]
+        buckets = self.partition.gather(parameters)
+        unmet = [bucket for bucket in buckets if not self._memo.knows(bucket.name)]
+        self._set_buckets(owner, buckets)
+        filled = [bucket.name for bucket in unmet if bucket.ref is not None]
+        if filled:
+            self._memo.lose_sight(filled)  # filled before we came
+        if parameters and torch_facts.is_sharded(parameters[0]):
+            self._note("gradients that FSDP2 holds back while gradient sync is off")
+
+    def _set_buckets(self, owner: Owner, buckets: tuple[Bucket, ...]) -> None:
+        owner.buckets = buckets
+        owner.mask = 0
+        for bucket in buckets:
+            owner.mask |= bucket.bit
+            bucket.owners = tuple(dict.fromkeys((*bucket.owners, owner.name)))
+        if owner.stands_for is None:
+            self._memo.hold(owner.name, tuple(bucket.name for bucket in buckets))
+        self._changed()
+
+    def _split(self, name: str, part: str) -> None:
+        self._memo.split(name, part)
+        for owner in self.by_name.values():
+            if any(bucket.name == name for bucket in owner.buckets):
+                self._set_buckets(owner, (*owner.buckets, self.partition.by_name[part]))
+        self._changed()
+
+
+def parameters_of(optimizer: Any) -> list[Tensor]:
+    """Return all that an optimizer holds."""
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def holds_canary(owner: Owner, optimizer: Any) -> bool:
+    """Is a canary of `owner` among the parameters of this optimizer?"""
+    held = {id(parameter) for parameter in parameters_of(optimizer)}
+    return any(id(bucket.canary()) in held for bucket in owner.buckets)

@@ -1,0 +1,539 @@
+"""Hook callbacks -> events: tells apart what happened, and hands it to the judge.
+
+Calls are believed first, then the version counters of a few canaries, and values
+only where these two leave a doubt that matters.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from torch import Tensor
+from torch.amp.grad_scaler import GradScaler
+from torch.nn import Module
+from torch.optim.optimizer import Optimizer
+
+from zerograd.lifecycle.events import Event, EventKind
+from zerograd.lifecycle.findings import Finding
+from zerograd.lifecycle.rule import Rule
+from zerograd.runtime import hand_work, torch_facts
+from zerograd.runtime.buckets import GONE, NEW, SAME, TOUCHED, Bucket, Owner
+from zerograd.runtime.call_site import Site, Sites, argument_of
+from zerograd.runtime.care import Care
+from zerograd.runtime.confirm import Looks
+from zerograd.runtime.leaves import Leaves
+from zerograd.runtime.memo import Memo, Symbol
+from zerograd.runtime.owners import IN_BACKWARD, Owners, holds_canary
+from zerograd.runtime.replicas import Replicas
+
+MOST_SYMBOLS = 8192
+BY_HAND = "by hand"
+_K = EventKind
+
+
+class OpenBackward:
+    """A backward that is under way in one thread."""
+
+    __slots__ = ("depth", "error", "filled_inside", "scaler", "scan", "site", "synchronised")
+
+    def __init__(self, site: Site, scaler: str) -> None:
+        self.site = site
+        self.scaler = scaler
+        self.depth = 0
+        self.error = sys.exc_info()[1]
+        self.scan: Any = None
+        self.synchronised = False
+        self.filled_inside = 0  # buckets that an optimizer stepped on while it ran
+
+
+class Recorder:
+    """Hears every call and feeds the judge. Not thread-safe: the guard before it is.
+
+    Args:
+        speak: takes each finding as it comes, with the owner whose event gave rise to it.
+        only: which optimizers to watch; all if None.
+        wants: which parameters of no optimizer to watch.
+    """
+
+    def __init__(
+        self,
+        rules: Iterable[Rule],
+        speak: Callable[[Finding, Event | None], None],
+        *,
+        only: Callable[[Any], bool] | None = None,
+        wants: Callable[[Tensor], bool] | None = None,
+        trace: Any = None,
+    ) -> None:
+        self.memo = Memo(rules)
+        self.looks = Looks()
+        self.sites = Sites()
+        self.owners = Owners(self.memo, self._changed, self.note, only)
+        self.partition = self.owners.partition
+        self.care = Care(self.partition)
+        self.leaves = Leaves(self)
+        self.replicas = Replicas(self)
+        self.steps = self.backwards = self.clears = 0
+        self.not_checked: dict[str, None] = {}
+        self.names: dict[str, str] = {}  # of owners and scalers, as the user's code calls them
+        self.tell_trace = trace
+        self._speak = speak
+        self._wants = wants
+        self._symbols: dict[Any, Symbol] = {}
+        self._open: dict[int, OpenBackward] = {}
+        self._open_steps: dict[int, list[tuple[int, Owner, Site]]] = {}
+        self._scaler_steps: dict[int, tuple[str, int, bool]] = {}
+        self._scalers: dict[int, tuple[weakref.ref[GradScaler], str]] = {}
+        self._finite = True
+
+    # Backward.
+
+    def backward_begins(self, roots: Any) -> None:
+        thread = threading.get_ident()
+        opened = self._open.get(thread)
+        if opened is not None:
+            opened.depth += 1
+            return
+        if self._open and _is_engine_thread(thread):
+            return  # the inner half of a reentrant checkpoint, on a device's thread
+        site = self.sites.here(4)
+        self.owners.renew()
+        scaler = torch_facts.scaler_of(roots) if self._scalers else ""
+        opened = OpenBackward(site, scaler)
+        times = self.care.count(site)
+        if self.care.is_walk_due(times):
+            self.leaves.discover(roots, site, bool(scaler))
+        self._look_before_backward(site)
+        if self.care.is_due(times):
+            opened.scan = self.care.scan(times)
+        if self.replicas:
+            opened.synchronised = self.replicas.before_backward()
+        self._open[thread] = opened
+
+    def backward_ends(self) -> None:
+        thread = threading.get_ident()
+        opened = self._open.get(thread)
+        if opened is None:
+            return
+        if opened.depth:
+            opened.depth -= 1
+            return
+        del self._open[thread]
+        if sys.exc_info()[1] is not opened.error:  # the backward raised
+            self._look_again()
+            self.memo.lose_sight([bucket.name for bucket in self.partition.buckets])
+            return
+        mask = 0
+        for bucket in self.partition.buckets:
+            if bucket.look():
+                mask |= bucket.bit
+        if opened.scan is not None:
+            mask = self.care.learn(opened.scan, mask)
+        self.leaves.after_backward(opened.site, mask)
+        if self.replicas:
+            self.replicas.after_backward(opened.site, mask)
+        self.backwards += 1
+        self.feed_backward(opened, mask & ~opened.filled_inside)
+
+    def feed_backward(self, opened: OpenBackward, mask: int) -> None:
+        """Feed what a backward has filled."""
+        if not mask:
+            return
+        site = opened.site
+        averaged = self.leaves.averaged.get(site)
+        key = (_K.BACKWARD, site, mask, opened.scaler, averaged, opened.synchronised)
+
+        def event() -> Event:
+            return Event(
+                _K.BACKWARD,
+                "",
+                site.spot,
+                self._names_of(mask),
+                site.text,
+                scaler=opened.scaler,
+                averaged=averaged,
+                synchronised=opened.synchronised,
+            )
+
+        self.feed(key, event)
+
+    def _look_before_backward(self, site: Site) -> None:
+        node = self.memo.node
+        cleared: list[Bucket] = []
+        zeroed: list[Bucket] = []
+        assigned: list[Bucket] = []
+        for bucket in self.partition.buckets:
+            change = bucket.look()
+            name = bucket.name
+            if not bucket.owners and name in node.filled and self.leaves.was_updated(bucket, site):
+                node = self.memo.node
+            if change == SAME and name not in node.spent:
+                continue
+            if change == GONE:
+                if name in node.filled:
+                    cleared.append(bucket)
+            elif change == NEW:
+                assigned.append(bucket)
+            elif name in node.spent or name in node.filled:
+                zero = self.looks.is_zero(bucket, site)
+                if zero is None:
+                    self._cannot_look(bucket)
+                elif zero:
+                    zeroed.append(bucket)
+                elif change == TOUCHED and name in node.spent:
+                    assigned.append(bucket)
+        if cleared or zeroed or assigned:
+            self._by_hand(site, cleared, zeroed, assigned)
+
+    # Clear.
+
+    def clear_begins(self, holder: Any, to_none: bool) -> None:
+        unused = self.memo.node.unused
+        if not unused:
+            return
+        mask = self.owners.mask_of(holder, self._backward_around() is not None)
+        dropped = [each for each in self.partition.buckets if each.bit & mask]
+        dropped = [each for each in dropped if each.name in unused]
+        if dropped:
+            self._finite = self.looks.is_finite(dropped, self.sites.here(4))
+
+    def clear_ends(self, holder: Any, to_none: bool) -> None:
+        finite, self._finite = self._finite, True
+        mask = self.owners.mask_of(holder, self._backward_around() is not None)
+        for bucket in self.partition.buckets:
+            if bucket.bit & mask:
+                bucket.look()
+        if not mask:
+            return
+        self.clears += 1
+        site = self.sites.here(4)
+        owner = self.owners.known(holder)
+        if owner is not None and not owner.display:
+            self._call(owner, site.receiver)
+        name = owner.name if owner is not None else site.receiver
+        key = (_K.CLEAR, site, name, mask, to_none, finite)
+
+        def event() -> Event:
+            return Event(
+                _K.CLEAR,
+                name,
+                site.spot,
+                self._names_of(mask),
+                site.text,
+                to_none=to_none,
+                inside=is_inside(holder),
+                finite=finite,
+            )
+
+        self.feed(key, event)
+
+    # Step.
+
+    def step_begins(self, optimizer: Optimizer, has_closure: bool) -> None:
+        stack = self._open_steps.setdefault(threading.get_ident(), [])
+        while any(number == id(optimizer) for number, _, _ in stack):
+            stack.pop()  # a step that raised never said that it ended
+        owner = self.owners.of(optimizer, self._backward_around() is not None)
+        if owner is None:
+            return
+        site = self.sites.here(4)
+        if not owner.display:
+            self._call(owner, argument_of(site.text) if self._scaler_steps else site.receiver)
+        outer = next((each for _, each, _ in stack if each.mask & owner.mask), None)
+        stack.append((id(optimizer), owner, site))
+        if outer is not None and outer is not owner:
+            self.owners.stand_for(owner, outer)
+        elif outer is None and not has_closure:
+            self._step(owner, optimizer, site)
+
+    def closure_returns(self, optimizer: Optimizer) -> None:
+        stack = self._open_steps.get(threading.get_ident(), ())
+        owner = self.owners.known(optimizer)
+        if owner is None:
+            return
+        for number, outer, site in stack:
+            if number == id(optimizer):
+                self._step(owner, optimizer, site)
+                return
+            if outer.mask & owner.mask:
+                return  # the inner of two nested steps
+
+    def step_ends(self, optimizer: Optimizer) -> None:
+        stack = self._open_steps.get(threading.get_ident())
+        if stack and stack[-1][0] == id(optimizer):
+            stack.pop()
+
+    def _step(self, owner: Owner, optimizer: Optimizer, site: Site) -> None:
+        self.steps += 1
+        opened = self._backward_around()
+        if opened is None:
+            self._look_before_step(owner, site)
+        elif owner.name != IN_BACKWARD or holds_canary(owner, optimizer):
+            self._fill_inside(opened, owner)
+        else:
+            return
+        scaler = ""
+        if self._scaler_steps:
+            thread = threading.get_ident()
+            pending = self._scaler_steps.get(thread)
+            if pending is not None and pending[1] == id(optimizer):
+                scaler = pending[0]
+                self._scaler_steps[thread] = (scaler, pending[1], True)
+        self._feed_step(_K.STEP, owner, site, scaler)
+        if self.replicas:
+            self.replicas.at_step(owner.mask)
+
+    def _feed_step(self, kind: EventKind, owner: Owner, site: Site, scaler: str) -> None:
+        def event() -> Event:
+            names = self._names_of(owner.mask)
+            return Event(kind, owner.name, site.spot, names, site.text, scaler=scaler)
+
+        self.feed((kind, site, owner.name, owner.mask, scaler), event)
+
+    def _look_before_step(self, owner: Owner, site: Site) -> None:
+        cleared: list[Bucket] = []
+        zeroed: list[Bucket] = []
+        assigned: list[Bucket] = []
+        for bucket in owner.buckets:
+            change = bucket.look()
+            if change == SAME:
+                continue
+            node, name = self.memo.node, bucket.name
+            if change == GONE:
+                if name in node.filled:
+                    cleared.append(bucket)
+            elif change == NEW or name in node.spent:
+                assigned.append(bucket)
+            elif name in node.filled and self.looks.is_zero(bucket, site):
+                zeroed.append(bucket)
+        if cleared or zeroed or assigned:
+            self._by_hand(site, cleared, zeroed, assigned)
+
+    def _fill_inside(self, opened: OpenBackward, owner: Owner) -> None:
+        """The optimizer steps while a backward runs: what that has filled comes first."""
+        mask = 0
+        for bucket in owner.buckets:
+            if bucket.look() and not bucket.bit & opened.filled_inside:
+                mask |= bucket.bit
+        opened.filled_inside |= mask
+        self.feed_backward(opened, mask)
+
+    def _backward_around(self) -> OpenBackward | None:
+        if not self._open:
+            return None
+        thread = threading.get_ident()
+        opened = self._open.get(thread)
+        if opened is None and _is_engine_thread(thread):
+            return next(iter(self._open.values()))
+        return opened
+
+    # Clip and scaler.
+
+    def clips(self, parameters: Any) -> None:
+        mask = 0
+        for parameter in [parameters] if isinstance(parameters, Tensor) else parameters:
+            bucket = self.partition.bucket_of(parameter)
+            mask |= bucket.bit if bucket is not None else 0
+        if not mask:
+            return
+        site = self.sites.here(4)
+        name = next((each.name for each in self.owners.by_name.values() if each.mask & mask), "")
+
+        def event() -> Event:
+            return Event(_K.CLIP, name, site.spot, self._names_of(mask), site.text)
+
+        self.feed((_K.CLIP, site, name, mask), event)
+
+    def clipped(self, parameters: Any) -> None:
+        self._look_again()
+
+    def scales(self, scaler: GradScaler, loss: Any) -> None:
+        name = self._scaler_name(scaler)
+        if not self.names.get(name):
+            self.names[name] = self.sites.here(4).receiver
+        torch_facts.mark_scaled(loss, name)
+
+    def unscaled(self, scaler: GradScaler, optimizer: Optimizer) -> None:
+        owner = self.owners.of(optimizer)
+        if owner is None:
+            return
+        site, name = self.sites.here(4), self._scaler_name(scaler)
+        if not owner.display:
+            self._call(owner, argument_of(site.text))
+        for bucket in owner.buckets:
+            bucket.look()
+
+        def event() -> Event:
+            names = self._names_of(owner.mask)
+            return Event(_K.UNSCALE, owner.name, site.spot, names, site.text, scaler=name)
+
+        self.feed((_K.UNSCALE, site, owner.name, owner.mask, name), event)
+
+    def scaler_step_begins(self, scaler: GradScaler, optimizer: Optimizer) -> None:
+        pending = (self._scaler_name(scaler), id(optimizer), False)
+        self._scaler_steps[threading.get_ident()] = pending
+
+    def scaler_step_ends(self, scaler: GradScaler, optimizer: Optimizer, failed: bool) -> None:
+        name, _, stepped = self._scaler_steps.pop(threading.get_ident(), ("", 0, True))
+        owner = self.owners.of(optimizer)
+        if stepped or owner is None:
+            return
+        site = self.sites.here(4)
+        if not owner.display:
+            self._call(owner, argument_of(site.text))
+        # torch refuses a second step before update(): that call is the fault, and no step.
+        if not failed or any(owner.name in self._awaiting(each) for each in owner.buckets):
+            self._feed_step(_K.STEP_SKIPPED, owner, site, name)
+
+    def scaler_updates(self, scaler: GradScaler) -> None:
+        site, name = self.sites.here(4), self._scaler_name(scaler)
+
+        def event() -> Event:
+            names = tuple(bucket.name for bucket in self.partition.buckets)
+            return Event(_K.SCALER_UPDATE, "", site.spot, names, site.text, scaler=name)
+
+        self.feed((_K.SCALER_UPDATE, site, name), event)
+
+    def _awaiting(self, bucket: Bucket) -> frozenset[str]:
+        return self.memo.state(bucket.name).awaiting
+
+    def _scaler_name(self, scaler: GradScaler) -> str:
+        entry = self._scalers.get(id(scaler))
+        if entry is None or entry[0]() is not scaler:
+            entry = (weakref.ref(scaler), f"scaler#{len(self._scalers) + 1}")
+            self._scalers[id(scaler)] = entry
+        return entry[1]
+
+    # What else is heard of.
+
+    def holds(self, optimizer: Optimizer) -> None:
+        self.owners.meet(optimizer)
+
+    def registers(self, module: Module, name: str, part: Any) -> None:
+        self.replicas.register(module)
+
+    def forwarded(self, model: Module, synchronised: bool) -> None:
+        self.replicas.forwarded(model, synchronised)
+
+    # For the parts of the recorder.
+
+    def is_wanted(self, leaf: Tensor) -> bool:
+        """Is a parameter that no optimizer holds to be watched?"""
+        return self._wants is None or self._wants(leaf)
+
+    def take_up(self, bucket: Bucket, *, known: bool = False) -> None:
+        """Begin to watch a bucket that no optimizer holds."""
+        self._changed()
+        if not known and bucket.ref is not None:
+            self.memo.lose_sight((bucket.name,))
+
+    def hold_by_hand(self, bucket: Bucket) -> None:
+        """Say that a bucket which no optimizer holds is updated by hand."""
+        if not self.memo.holds(bucket.name):
+            self.memo.hold(bucket.name, (bucket.name,))
+            self._changed()
+
+    def feed_fill(self, site: Site, bucket: Bucket) -> None:
+        """Feed a backward that filled this bucket before it was watched."""
+        self.feed_backward(OpenBackward(site, ""), bucket.bit)
+
+    def feed(self, key: Any, event: Callable[[], Event]) -> None:
+        """Feed the event known under `key`, made by `event` when it is new."""
+        symbol = self._symbols.get(key)
+        if symbol is None:
+            if len(self._symbols) >= MOST_SYMBOLS:
+                self._symbols.clear()
+            symbol = Symbol(self.memo.complete(event()))
+            self._symbols[key] = symbol
+        findings = self.memo.feed(symbol)
+        if self.tell_trace is not None:
+            self.tell_trace(symbol.event, self.memo.rounds)
+        for finding in findings:
+            self._speak(finding, symbol.event)
+
+    def tell(self, finding: Finding) -> None:
+        """Speak of a finding that the judge knows nothing of."""
+        self._speak(finding, None)
+
+    def note(self, what: str) -> None:
+        """Say once what is not checked."""
+        self.not_checked.setdefault(what)
+
+    def finish(self) -> None:
+        """Speak of what is known only at the end."""
+        self.owners.renew()
+        self.leaves.last_updates()
+        for finding in self.memo.finish():
+            self._speak(finding, None)
+
+    def _by_hand(
+        self, site: Site, cleared: list[Bucket], zeroed: list[Bucket], assigned: list[Bucket]
+    ) -> None:
+        """Feed what was done to `.grad` itself since the last event, in no call that we saw."""
+        if cleared:
+            self._feed_by_hand(_K.CLEAR, site, cleared, to_none=True)
+        if zeroed:
+            self._feed_by_hand(_K.CLEAR, site, zeroed, to_none=False)
+        if assigned:
+            self._feed_by_hand(_K.ASSIGN, site, assigned, to_none=False)
+
+    def _feed_by_hand(
+        self, kind: EventKind, site: Site, buckets: list[Bucket], *, to_none: bool
+    ) -> None:
+        mask = 0
+        for bucket in buckets:
+            mask |= bucket.bit
+
+        def event() -> Event:
+            clears = kind is _K.CLEAR
+            spot, text = hand_work.find(site, "clear" if clears else "assign")
+            names = self._names_of(mask)
+            return Event(
+                kind, "", spot, names, text, backward="" if clears else BY_HAND, to_none=to_none
+            )
+
+        self.feed((BY_HAND, kind, site, mask, to_none), event)
+
+    def _changed(self) -> None:
+        self._symbols.clear()
+
+    def _names_of(self, mask: int) -> tuple[str, ...]:
+        return tuple(bucket.name for bucket in self.partition.buckets if bucket.bit & mask)
+
+    def _look_again(self) -> None:
+        for bucket in self.partition.buckets:
+            bucket.look()
+
+    def _cannot_look(self, bucket: Bucket) -> None:
+        self.memo.lose_sight((bucket.name,))
+        self.note("gradients inside a CUDA graph: its replays are not seen")
+
+    def _call(self, owner: Owner, name: str) -> None:
+        owner.display = self.names[owner.name] = name
+
+
+def _is_engine_thread(thread: int) -> bool:
+    """Is it one of the autograd engine's own threads, which Python did not start?"""
+    return all(each.ident != thread for each in threading.enumerate())
+
+
+def is_inside(holder: Any) -> bool:
+    """Is the clear that goes on called by a method of the optimizer itself, as SAM's is?"""
+    if isinstance(holder, Module):
+        return False
+    codes = set()
+    for kind in type(holder).__mro__:
+        for name, value in vars(kind).items():
+            while value is not None and name != "zero_grad":
+                codes.add(getattr(value, "__code__", None))
+                value = getattr(value, "__wrapped__", None)
+    codes.discard(None)
+    frame = sys._getframe(2).f_back
+    while frame is not None:
+        if frame.f_code in codes:
+            return True
+        frame = frame.f_back
+    return False

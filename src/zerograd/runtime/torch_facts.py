@@ -1,0 +1,254 @@
+"""What we rely on in torch beyond its documentation: the only module that knows it.
+
+Each fact is pinned in `tests/runtime/test_torch_facts.py`, so that a new torch
+fails there first, in plain words.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import graph as autograd_graph
+
+OLDEST_TORCH = (2, 11)
+MOST_NODES = 50_000  # of a graph that is walked for its leaves
+
+Roots = Any  # what the engine is given: tensors or graph edges
+Begin = Callable[[Roots], Callable[[], None]]
+
+_BACKWARD_CODE: CodeType = torch.autograd.backward.__code__
+_ENGINE_CODE: CodeType = autograd_graph._engine_run_backward.__code__
+
+
+def torch_version() -> tuple[int, ...]:
+    """Return torch's version as numbers: (2, 13)."""
+    return tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+
+
+class EngineLog:
+    """Stands in for the logger that torch asks before each run of the backward engine.
+
+    The engine's own function asks its logger for a level, lets a second function
+    hook the graph if that is DEBUG, and undoes it in a `finally`. Being that pair
+    puts us before and after each backward with no frame of ours on the stack in
+    between, so an exception from inside has the traceback it always had.
+    """
+
+    def __init__(self, real: logging.Logger, register: Callable[[Roots], Any], begin: Begin):
+        self._real = real
+        self._register = register
+        self._begin = begin
+
+    def getEffectiveLevel(self) -> int:
+        if sys._getframe(2).f_code is _BACKWARD_CODE:  # not `autograd.grad`, which fills nothing
+            return logging.DEBUG
+        return self._real.getEffectiveLevel()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def register(self, roots: Roots) -> Callable[[], None]:
+        """Take the place of the function that hooks the graph; return how to undo it."""
+        if sys._getframe(2).f_code is not _BACKWARD_CODE:
+            return self._register(roots)  # type: ignore[no-any-return]
+        if self._real.getEffectiveLevel() > logging.DEBUG:
+            return self._begin(roots)
+        undo, end = self._register(roots), self._begin(roots)
+
+        def both() -> None:
+            undo()
+            end()
+
+        return both
+
+
+def engine_patches(begin: Begin) -> list[tuple[Any, str, Any]]:
+    """Return the replacements (object, name, value) that call `begin` before each backward."""
+    names = ("log", "_register_logging_hooks_on_whole_graph")
+    if not set(names) <= set(_ENGINE_CODE.co_names):
+        return _engine_wrapper(begin)
+    real = autograd_graph.log
+    register = autograd_graph._register_logging_hooks_on_whole_graph
+    stand_in = EngineLog(real, register, begin)
+    return [
+        (autograd_graph, names[0], stand_in),
+        (autograd_graph, names[1], stand_in.register),
+    ]
+
+
+def _engine_wrapper(begin: Begin) -> list[tuple[Any, str, Any]]:
+    """For a torch whose engine asks no logger: wrap the engine's function."""
+    original = autograd_graph._engine_run_backward
+
+    def run_backward(roots: Roots, *args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        if not kwargs.get("accumulate_grad"):
+            return original(roots, *args, **kwargs)
+        end = begin(roots)
+        try:
+            return original(roots, *args, **kwargs)
+        finally:
+            end()
+
+    name = "_engine_run_backward"
+    return [(torch.autograd, name, run_backward), (autograd_graph, name, run_backward)]
+
+
+def keep_out_of_graphs(*modules: str) -> Callable[[], None] | None:
+    """Tell torch.compile not to trace into these modules of ours; return how to undo it.
+
+    Without it, the step hooks would be traced, and guards on our counters would
+    compile the user's code again and again. None: torch.compile is not loaded yet.
+    """
+    rules = sys.modules.get("torch._dynamo.trace_rules")
+    if rules is None or not hasattr(rules, "_recompile_re"):
+        return None
+    before = len(rules.SKIP_DIRS)
+    for module in modules:
+        rules.add(module)
+    added = rules.SKIP_DIRS[before:]
+
+    def undo() -> None:
+        for folder in added:
+            if folder in rules.SKIP_DIRS:
+                rules.SKIP_DIRS.remove(folder)
+        rules._recompile_re()
+
+    return undo
+
+
+def has_compiled() -> bool:
+    """Has torch.compile compiled anything in this process?"""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    return dynamo is not None and bool(dynamo.counters["frames"])
+
+
+def local_part(grad: Tensor) -> Tensor:
+    """Return the tensor whose version counter moves: of a DTensor, the part on this rank."""
+    local: Tensor = getattr(grad, "_local_tensor", grad)
+    return local
+
+
+def is_sharded(tensor: Tensor) -> bool:
+    """Is it a DTensor, whose own version counter says nothing?"""
+    return hasattr(tensor, "_local_tensor")
+
+
+def may_look_at_values() -> bool:
+    """May values be read now? Not while a graph is captured, traced or transformed."""
+    if torch.compiler.is_compiling():
+        return False
+    if torch._C._len_torch_dispatch_stack() or torch._C._functorch.peek_interpreter_stack():
+        return False
+    if not torch.cuda.is_initialized():
+        return True
+    return not torch.cuda.is_current_stream_capturing()
+
+
+def is_capturing() -> bool:
+    """Is a CUDA graph being captured, whose replays nobody sees?"""
+    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+
+
+def norms(grads: Iterable[Tensor]) -> list[float]:
+    """Return the norm of each gradient, in one device synchronisation per device."""
+    by_device: dict[torch.device, list[tuple[int, Tensor]]] = {}
+    found: dict[int, float] = {}
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        for index, grad in enumerate(grads):
+            part = local_part(grad).detach()
+            if part.is_sparse:
+                part = part.coalesce()._values()
+            if part.layout is not torch.strided or part.device.type == "meta":
+                found[index] = float("nan")  # present, of unknown size
+                continue
+            part = part if part.is_floating_point() or part.is_complex() else part.float()
+            by_device.setdefault(part.device, []).append((index, part))
+        for entries in by_device.values():
+            values = [torch.linalg.vector_norm(part.float().flatten()) for _, part in entries]
+            for (index, _), value in zip(entries, torch.stack(values).tolist(), strict=True):
+                found[index] = value
+    return [found[index] for index in sorted(found)]
+
+
+def leaves_of(roots: Roots) -> Iterator[Tensor]:
+    """Yield the leaf tensors that a backward from `roots` can fill, each once."""
+    seen: set[Any] = set()
+    waiting = [node for node in map(_node_of, roots) if node is not None]
+    count = 0
+    while waiting and count < MOST_NODES:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        count += 1
+        leaf = getattr(node, "variable", None)
+        if leaf is not None:
+            yield leaf
+        waiting.extend(function for function, _ in node.next_functions if function is not None)
+
+
+def _node_of(root: Any) -> Any:
+    node = getattr(root, "grad_fn", None)
+    if node is None and isinstance(root, Tensor) and root.requires_grad and root.is_leaf:
+        return autograd_graph.get_gradient_edge(root).node
+    return node if node is not None else getattr(root, "node", None)
+
+
+_FACTORS = frozenset({"DivBackward0", "MulBackward0"})
+_PLAIN = frozenset({"AddBackward0", "SubBackward0", "ToCopyBackward0", "SumBackward0"})
+
+
+def is_weighted(roots: Roots, given: bool, scaled: bool) -> bool:
+    """Is the loss divided or weighted right under the root? A scaler's factor does not count."""
+    if given:
+        return True
+    waiting = [node for node in map(_node_of, roots) if node is not None]
+    skip = 1 if scaled else 0
+    for _ in range(32):
+        if not waiting:
+            return False
+        node = waiting.pop()
+        name = node.name()
+        if name in _FACTORS:
+            if not skip:
+                return True
+            skip -= 1
+            waiting.extend(function for function, _ in node.next_functions if function is not None)
+        elif name in _PLAIN:
+            waiting.extend(function for function, _ in node.next_functions if function is not None)
+    return False
+
+
+_MARK = "zerograd.scaler"
+
+
+def mark_scaled(loss: Any, scaler: str) -> None:
+    """Leave a note on the graph that this loss carries the factor of `scaler`."""
+    if isinstance(loss, Tensor):
+        if loss.grad_fn is not None:
+            notes: Any = loss.grad_fn.metadata  # typed as a method, a dictionary in truth
+            notes[_MARK] = scaler
+    elif isinstance(loss, (list, tuple)):
+        for each in loss:
+            mark_scaled(each, scaler)
+
+
+def scaler_of(roots: Roots) -> str:
+    """Return the scaler whose factor a loss carries, "" for none; looks a few nodes deep."""
+    waiting = [node for node in map(_node_of, roots) if node is not None]
+    for _ in range(64):
+        if not waiting:
+            break
+        node = waiting.pop(0)
+        mark = node.metadata.get(_MARK)
+        if mark is not None:
+            return str(mark)
+        waiting.extend(function for function, _ in node.next_functions if function is not None)
+    return ""
