@@ -66,7 +66,7 @@ def _rank(rank: int, folder: str) -> None:
         mine = torch.cat([p.detach().flatten() for p in model.parameters()])
         both = [torch.zeros_like(mine) for _ in range(2)]
         dist.all_gather(both, mine)
-        return ((both[0] - both[1]).norm() / both[0].norm()).item()
+        return float((both[0] - both[1]).norm() / both[0].norm())
 
     found = {
         "all": reduces(False),

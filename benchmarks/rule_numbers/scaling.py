@@ -129,7 +129,7 @@ def scaler_updated_early() -> Figures:
             scaler.update()
         scaler.step(opt_d)
         scaler.update()
-        return (decoder.weight - before).norm().item()
+        return float((decoder.weight - before).norm())
 
     right, wrong = moved(False), moved(True)
     return {

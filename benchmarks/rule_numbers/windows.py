@@ -30,7 +30,7 @@ def window_cleared_early() -> Figures:
             mse_loss(model(x), y).backward()
             grads.append(flat_grad(model).clone())
         whole = torch.stack(grads).mean(0)
-        return ((grads[-1] / 4 - whole).norm() / whole.norm()).item()
+        return float((grads[-1] / 4 - whole).norm() / whole.norm())
 
     def body(early: bool) -> Callable[..., None]:
         def run(model: nn.Module, opt: torch.optim.Optimizer, batch: list[torch.Tensor],
