@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "runtime": _CORE | {"trace"},
     "buffers": {"errors", "lifecycle"},
     "training": {"errors", "lifecycle", "runtime", "buffers"},
+    "bench": {"errors", "buffers", "training"},
     "demo": set(),
     "lab": _ANY,
     "learn": _ANY,
@@ -36,7 +37,7 @@ MAY_IMPORT = {
 # These see everything, and nothing below may see them.
 TOP = {"cli", "lab", "learn", "demo"}
 
-TORCH_ROOMS = {"runtime", "training", "buffers", "lab", "demo"}
+TORCH_ROOMS = {"runtime", "training", "buffers", "bench", "lab", "demo"}
 TORCH_CONTENT = "zerograd.learn.exercises"  # what learners write is about torch
 
 POSIX_ONLY = {

@@ -95,7 +95,7 @@ DISTURBANCES = {
     "zero_grad to None": lambda m: zero_grad(m),
     "zero_grad to zero": lambda m: zero_grad(m, set_to_none=False),
     "one gradient dropped": lambda m: setattr(m[2].weight, "grad", None),
-    "one gradient replaced": lambda m: setattr(m[2].weight, "grad", torch.ones(7, 5)),
+    "one gradient replaced": lambda m: setattr(m[2].weight, "grad", torch.ones_like(m[2].weight)),
     "to float64": lambda m: m.double(),
     "to float64 and back": lambda m: m.double().float(),
     "load_state_dict": lambda m: m.load_state_dict(network(9).state_dict()),

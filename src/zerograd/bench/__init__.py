@@ -1,0 +1,1 @@
+"""Measuring how a model's gradients are cleared, normed and clipped fastest."""
