@@ -17,6 +17,7 @@ MOST_BYTES = 2_000_000  # a module larger than that is data or generated
 MOST_KEPT = 256  # parsed modules held at a time
 MOST_PER_FILE = 100  # modules that the check of one file may look into
 MOST_PARENTS = 12  # folders to climb
+_WORDS = (b"backward", b"zero_grad", b".step(", b".grad", b"optim.", b"Optimizer", b"unscale_")
 _ROOT_MARKS = frozenset({"pyproject.toml", "setup.py", "setup.cfg", ".git", ".hg"})
 
 
@@ -156,6 +157,9 @@ def _read(path: str) -> Source | None:
         if os.path.getsize(path) > MOST_BYTES:
             return None
         with open(path, "rb") as file:
-            return Source.read(file.read(), shown_path(path))
+            data = file.read()
+        if not any(word in data for word in _WORDS):
+            return None  # nothing in it clears, fills, steps or makes an optimizer
+        return Source.read(data, shown_path(path))
     except (OSError, ValueError, UnreadableSourceError):
         return None

@@ -7,7 +7,7 @@ import ast
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.construct import external_call
 from zerograd.static.engine.emit import is_false
-from zerograd.static.engine.frame import Frame, mentions_gradient
+from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.ir import Haze
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.training import (
@@ -23,6 +23,7 @@ from zerograd.static.engine.training import (
     step,
 )
 from zerograd.static.engine.values import (
+    MADE,
     NOTHING,
     Accelerator,
     Class,
@@ -99,6 +100,8 @@ _SILENT = frozenset(
         "dim",
     ]
 )
+_MAKING = frozenset(("build", "create", "make", "get", "load", "init", "setup", "parse", "new"))
+_NETWORKS = frozenset(("model", "net", "network", "resnet", "backbone"))
 _LOSSES = frozenset(("loss", "losses", "criterion", "crit", "objective", "mse", "bce", "ce"))
 # words in the name of an unseen function that mark it as one that trains
 _ACTING = frozenset(
@@ -214,7 +217,8 @@ def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Val
         return NOTHING
     if is_optimizer_class(name) and arguments.positional and name[:1].isupper():
         return frame.program.new_optimizer(Several(arguments.all()))
-    if arguments.optimizers() or arguments.has_modules():
+    makes = not arguments.all() or name[:1].isupper() or words_of(name)[0] in _MAKING
+    if makes or arguments.optimizers() or arguments.has_modules():
         return _unseen(frame, name, arguments, Named(path))
     return forward(frame, frozenset((path,)), arguments)
 
@@ -447,7 +451,7 @@ def _tensor_method(
     frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments
 ) -> Value:
     if isinstance(base, Params | Leaf) and name in ("sub_", "add_", "addcdiv_", "copy_", "mul_"):
-        if any(mentions_gradient(each) for each in node.args):
+        if any(frame.unit.mentions_gradient(each) for each in node.args):
             by_hand = frame.program.by_hand(keys_of(base))
             step(frame, node, by_hand, Arguments.none(), node.func)
         return base
@@ -490,7 +494,10 @@ def _unseen_method(frame: Frame, base: Value, name: str, arguments: Arguments) -
             return Several([inner if name == "values" else Several([NOTHING, inner])], open=True)
         if arguments.optimizers() or arguments.has_modules():
             return _unseen(frame, name, arguments, base)
-        return Arguments([Tensor(frozenset((base.path,))), *arguments.all()], {}).computed()
+        computed = arguments.computed()
+        if isinstance(computed, Tensor):
+            return Arguments([Tensor(frozenset((base.path,))), computed], {}).computed()
+        return NOTHING
     if isinstance(base, Module | Instance):
         # A method of a network computes with it; it hardly ever clears or steps.
         frame.emit(Haze(keys_of(base), whole=bool(arguments.optimizers())))
@@ -532,4 +539,5 @@ def _unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value
         )
     if modules_called and not name[:1].isupper():
         return Tensor(modules_called, sure=False)
-    return NOTHING
+    makes = name[:1].isupper() or not _NETWORKS.isdisjoint(words)
+    return MADE if makes else NOTHING

@@ -260,7 +260,7 @@ def _atom(frame: Frame, node: ast.expr, text: str) -> Test:
         elif isinstance(inner, ast.Attribute):
             names.add(f".{inner.attr}")
             counter = counter or not _COUNTER_WORDS.isdisjoint(words_of(inner.attr))
-            volatile = volatile or frame.program.changes_attribute(frame.unit, inner.attr)
+            volatile = volatile or frame.unit.changes_attribute(inner.attr)
         elif isinstance(inner, ast.Call):
             volatile = True
         elif isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mod):

@@ -102,26 +102,6 @@ class Frame:
         return name, frozenset((name,)), False
 
 
-def names_stored(nodes: list[ast.stmt]) -> frozenset[str]:
-    """Return the names and attribute paths that these statements assign."""
-    found: set[str] = set()
-    for statement in nodes:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name):
-                if not isinstance(node.ctx, ast.Load):
-                    found.add(node.id)
-            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                path = path_of(node)
-                if path:
-                    found.add(path)
-    return frozenset(found)
-
-
-def mentions_gradient(node: ast.AST) -> bool:
-    """Does an expression read some `.grad`?"""
-    return any(isinstance(each, ast.Attribute) and each.attr == "grad" for each in ast.walk(node))
-
-
 def path_of(node: ast.AST) -> str:
     """Return the dotted text of a name or attribute, with subscripts, or an empty string.
 

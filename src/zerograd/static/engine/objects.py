@@ -10,6 +10,7 @@ from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.ir import Reset
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.values import (
+    MADE,
     NOTHING,
     Accelerator,
     Class,
@@ -90,8 +91,11 @@ class Objects:
 
     def christened(self, frame: Frame, value: Value, path: str) -> Value:
         """Return `value` under the name it is given, if it has none yet."""
-        if value is NOTHING:
-            return Named(self._qualified(frame, path))
+        if value is NOTHING or value is MADE:
+            named = Named(self._qualified(frame, path))
+            if value is MADE:
+                frame.emit(Reset(frozenset((named.path,))))
+            return named
         if isinstance(value, Module | Optimizer | Scaler | Leaf | Instance):
             if value.key in self._unnamed:
                 self._unnamed.discard(value.key)

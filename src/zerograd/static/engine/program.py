@@ -68,7 +68,6 @@ class Program(Objects):
         self._reading: list[int] = []
         self._stack: list[int] = []  # numbers of the frames being read, outermost first
         self._frames = 0
-        self._changing: dict[str, frozenset[str]] = {}
         self._modules: dict[int, bool] = {}
         self.main = self.unit(source)
 
@@ -419,7 +418,7 @@ class Program(Objects):
     def instance_attribute(self, instance: Instance, name: str) -> Value:
         value = instance.attributes.get(name)
         if value is not None:
-            return value
+            return self._part(instance, name, value)
         method = self.method(instance, name)
         if method is not None:
             if _has_decorator(method.node, "property"):
@@ -436,7 +435,7 @@ class Program(Objects):
                 instance.primed.add(mark)
                 self._quietly(Function(node, cls.unit, bound=instance, owner=cls))
                 if name in instance.attributes:
-                    return instance.attributes[name]
+                    return self._part(instance, name, instance.attributes[name])
         path = f"{instance.key}.{name}"
         attached = self.attached(instance.key, name)
         if attached is not None:
@@ -444,6 +443,13 @@ class Program(Objects):
         if self.is_module(instance.cls) and not is_optimizer_name(name):
             return Module(path)
         return Named(path)
+
+    def _part(self, instance: Instance, name: str, value: Value) -> Value:
+        """A network's part is cleared with it, whatever it was called before it became one."""
+        if isinstance(value, Module | Named) and self.is_module(instance.cls):
+            if not is_optimizer_name(name):
+                return Module(f"{instance.key}.{name}")
+        return value
 
     def _quietly(self, function: Function) -> Value:
         """Read a method for the attributes it sets, whatever its parameters; no event counts."""
@@ -476,10 +482,8 @@ class Program(Objects):
 
     def note_loop(self, loop: Loop, frame: Frame, stored: frozenset[str]) -> None:
         """Remember which names a loop assigns: conditions on them vary in it."""
-        marks = set()
-        for name in stored:
-            marks.add(f"{name}#{frame.number}" if "." not in name else f".{name.rsplit('.', 1)[1]}")
-            marks.add(name)
+        marks = set(stored)
+        marks.update(f"{name}#{frame.number}" for name in stored if name[0] != ".")
         self.loops[id(loop)] = frozenset(marks), frozenset((*self._stack, frame.number))
 
     def varies(self, loop: Loop, key: str) -> bool:
@@ -502,21 +506,6 @@ class Program(Objects):
     def note_uncalled(self, frame: Frame, node: ast.Attribute) -> None:
         if all(each is not node for _, each in self.uncalled):
             self.uncalled.append((frame.unit, node))
-
-    def changes_attribute(self, unit: Unit, name: str) -> bool:
-        """Is an attribute of that name assigned outside a constructor?"""
-        changing = self._changing.get(unit.source.path)
-        if changing is None:
-            found: set[str] = set()
-            for cls in unit.classes.values():
-                for method in cls.methods.values():
-                    if method.name == "__init__":
-                        continue
-                    for each in ast.walk(method):
-                        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
-                            found.add(each.attr)
-            changing = self._changing[unit.source.path] = frozenset(found)
-        return name in changing
 
     def accumulates(self, frame: Frame, node: ast.expr) -> bool:
         """Is `with accelerator.accumulate(…)` a window of possibly more than one?"""

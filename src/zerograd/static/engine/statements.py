@@ -11,7 +11,7 @@ from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.conditions import branch, test_of
 from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.expressions import evaluate, items_of
-from zerograd.static.engine.frame import Frame, mentions_gradient, names_stored, path_of
+from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import (
     BREAK,
     CONTINUE,
@@ -24,10 +24,12 @@ from zerograd.static.engine.ir import (
     Loop,
 )
 from zerograd.static.engine.keys import joined, keys_of
+from zerograd.static.engine.stores import names_stored
 from zerograd.static.engine.training import clear, touch
 from zerograd.static.engine.uncalled import uncalled
 from zerograd.static.engine.unit import ClassUnit
 from zerograd.static.engine.values import (
+    MADE,
     NOTHING,
     Class,
     Constant,
@@ -44,6 +46,7 @@ from zerograd.static.engine.values import (
     Tensor,
     Value,
 )
+from zerograd.static.engine.words import words_of
 
 _ZEROS = frozenset(("zeros", "zeros_like", "new_zeros"))
 MOST_UNROLLED = 6  # items of a known list that a loop is written out for
@@ -72,7 +75,24 @@ def _expression(frame: Frame, node: ast.Expr) -> None:
 def _assign(frame: Frame, node: ast.Assign) -> None:
     value = evaluate(frame, node.value)
     for target in node.targets:
-        _store(frame, node, target, value, node.value)
+        if not _stays(frame, target, value, node.value):
+            _store(frame, node, target, value, node.value)
+
+
+def _stays(frame: Frame, target: ast.expr, value: Value, right: ast.expr) -> bool:
+    """`model = wrap(model)`: what an unseen call gives back for a network is that network."""
+    if not isinstance(right, ast.Call):
+        return False
+    if isinstance(target, ast.Tuple) and not isinstance(value, Several):
+        return all(_stays(frame, each, value, right) for each in target.elts)
+    unseen = value is NOTHING or value is MADE or (isinstance(value, Tensor) and not value.sure)
+    path = path_of(target)
+    if not path or not unseen or all(path_of(each) != path for each in right.args):
+        return False
+    current = _peek(frame, target)
+    if isinstance(current, Named):
+        return not words_of(path) or "loss" not in words_of(path)
+    return frame.program.is_lasting(current)
 
 
 def _annotated(frame: Frame, node: ast.AnnAssign) -> None:
@@ -88,7 +108,7 @@ def _store(frame: Frame, node: ast.stmt, target: ast.expr, value: Value, right: 
         if target.attr == "requires_grad":
             _assign_requirement(frame, target, value)
             return
-        if target.attr == "data" and mentions_gradient(right):
+        if target.attr == "data" and frame.unit.mentions_gradient(right):
             _update_by_hand(frame, node, target.value)
             return
         if target.attr == "data":
@@ -96,7 +116,7 @@ def _store(frame: Frame, node: ast.stmt, target: ast.expr, value: Value, right: 
             if isinstance(owner, Gradient):
                 _assign_gradient(frame, target, value, right)
             return
-    elif isinstance(target, ast.Name) and mentions_gradient(right):
+    elif isinstance(target, ast.Name) and frame.unit.mentions_gradient(right):
         current = frame.lookup(target.id)
         if isinstance(current, Leaf) and not isinstance(value, Leaf):
             # x = x + eps * x.grad: what comes out is a new tensor without a gradient
@@ -163,7 +183,7 @@ def _augmented(frame: Frame, node: ast.AugAssign) -> None:
         if isinstance(node.op, ast.Mult) and is_false(value):
             clear(frame, target, owner, Arguments([NOTHING, Constant(False)], {}))
         return
-    if mentions_gradient(node.value):
+    if frame.unit.mentions_gradient(node.value):
         holder = target.value if isinstance(target, ast.Attribute) else target
         if _update_by_hand(frame, node, holder):
             return
@@ -265,11 +285,11 @@ def _unpack(frame: Frame, target: ast.Tuple | ast.List, value: Value) -> None:
 def _if(frame: Frame, node: ast.If) -> None:
     program = frame.program
     test = test_of(frame, node.test)
-    if any(isinstance(each, ast.Call | ast.NamedExpr) for each in ast.walk(node.test)):
+    if not isinstance(node.test, ast.Name | ast.Attribute) and frame.unit.mentions(node.test, "("):
         evaluate(frame, node.test)
     before = dict(frame.locals)
     guarded = program.guarded
-    about_grad = mentions_gradient(node.test)
+    about_grad = frame.unit.mentions_gradient(node.test)
     program.guarded = guarded or about_grad
     program.conditional += test.kind not in ("always", "never")
     then = read_block(frame, node.body) if test.kind != "never" else []
@@ -330,7 +350,7 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
         frame.out.extend(_rounds(frame, node.body))
         return
     loop = Loop(node, frame.loop)
-    stored = names_stored([*node.body, ast.Assign(targets=[node.target], value=node.iter)])
+    stored = names_stored([node])
     program.note_loop(loop, frame, stored)
     frame.forget(stored)
     bind(frame, node.target, items[0] if items else NOTHING)
@@ -396,7 +416,7 @@ def _while(frame: Frame, node: ast.While) -> None:
     frame.forget(stored)
     test = test_of(frame, node.test)
     loop.endless = test.kind == "always"
-    if any(isinstance(each, ast.Call) for each in ast.walk(node.test)):
+    if frame.unit.mentions(node.test, "("):
         evaluate(frame, node.test)
     _read_loop(frame, loop, node.body, node.orelse)
 
@@ -504,7 +524,7 @@ def _delete(frame: Frame, node: ast.Delete) -> None:
 
 
 def _assert(frame: Frame, node: ast.Assert) -> None:
-    if any(isinstance(each, ast.Call) for each in ast.walk(node.test)):
+    if frame.unit.mentions(node.test, "("):
         _peek(frame, node.test)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.stores import names_stored, targets
 from zerograd.static.engine.values import External
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ class ClassUnit:
         if self._assigners is None:
             found: dict[str, list[str]] = {}
             for name, method in self.methods.items():
-                for each in ast.walk(method):
-                    if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
+                for each in targets(method.body):
+                    if isinstance(each, ast.Attribute):
                         names = found.setdefault(each.attr, [])
                         if name not in names:
                             names.append(name)
@@ -50,7 +51,7 @@ class ClassUnit:
 class Unit:
     """A module as the engine reads it."""
 
-    __slots__ = ("_texts", "classes", "functions", "imports", "source", "stars")
+    __slots__ = ("_changing", "_texts", "classes", "functions", "imports", "source", "stars")
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -60,6 +61,7 @@ class Unit:
         self.imports: dict[str, tuple[str, int, str]] = {}
         self.stars: list[tuple[str, int]] = []
         self._texts: dict[int, str] = {}
+        self._changing: frozenset[str] | None = None
         self._collect(source.tree.body)
 
     def _collect(self, body: list[ast.stmt]) -> None:
@@ -95,6 +97,19 @@ class Unit:
                     alias.asname or alias.name, (module, node.level, alias.name)
                 )
 
+    def changes_attribute(self, name: str) -> bool:
+        """Is an attribute of that name assigned outside a constructor?"""
+        if self._changing is None:
+            bodies = [
+                method.body
+                for cls in self.classes.values()
+                for method in cls.methods.values()
+                if method.name != "__init__"
+            ]
+            found = [names_stored(body) for body in bodies]
+            self._changing = frozenset().union(*found) if found else frozenset()
+        return f".{name}" in self._changing
+
     def external(self, name: str) -> External:
         """Return what an import from outside the project stands for."""
         module, level, inner = self.imports[name]
@@ -109,6 +124,21 @@ class Unit:
             last: int = node.end_lineno  # type: ignore[attr-defined]
             text = self._texts[id(node)] = "\n".join(self.source.lines[first - 1 : last])
         return text
+
+    def mentions(self, node: ast.AST, text: str) -> bool:
+        """Does `text` occur in the lines of `node`?"""
+        first: int = node.lineno  # type: ignore[attr-defined]
+        last: int = node.end_lineno  # type: ignore[attr-defined]
+        lines = self.source.lines
+        if first == last:
+            return text in lines[first - 1]
+        return any(text in line for line in lines[first - 1 : last])
+
+    def mentions_gradient(self, node: ast.AST) -> bool:
+        """Does an expression read some `.grad`?"""
+        return self.mentions(node, ".grad") and any(
+            isinstance(each, ast.Attribute) and each.attr == "grad" for each in ast.walk(node)
+        )
 
     def has_events(self, node: ast.AST) -> bool:
         """May the text of `node` hold an event?"""

@@ -28,6 +28,7 @@ class Value:
 
 
 NOTHING = Value()
+MADE = Value()  # an object that an unseen call has just made
 
 
 class Named(Value):

@@ -1,0 +1,62 @@
+"""What statements assign, found without walking their expressions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+_BODIES = ("body", "orelse", "finalbody")
+
+
+def targets(statements: list[ast.stmt]) -> Iterator[ast.expr]:
+    """Yield every target that these statements, and those inside them, assign."""
+    for node in statements:
+        kind = type(node)
+        if kind is ast.Assign:
+            for each in node.targets:  # type: ignore[attr-defined]
+                yield from _flat(each)
+        elif kind is ast.AugAssign or kind is ast.AnnAssign:
+            yield node.target  # type: ignore[attr-defined]
+        elif kind is ast.For or kind is ast.AsyncFor:
+            yield from _flat(node.target)  # type: ignore[attr-defined]
+        elif kind is ast.With or kind is ast.AsyncWith:
+            for item in node.items:  # type: ignore[attr-defined]
+                if item.optional_vars is not None:
+                    yield from _flat(item.optional_vars)
+        elif kind is ast.Delete:
+            yield from node.targets  # type: ignore[attr-defined]
+        elif kind is ast.FunctionDef or kind is ast.AsyncFunctionDef or kind is ast.ClassDef:
+            continue  # another scope
+        for name in _BODIES:
+            inner = getattr(node, name, None)
+            if inner:
+                yield from targets(inner)
+        if kind is ast.Try or hasattr(node, "handlers"):
+            for handler in node.handlers:  # type: ignore[attr-defined]
+                yield from targets(handler.body)
+        elif hasattr(node, "cases"):
+            for case in node.cases:
+                yield from targets(case.body)
+
+
+def _flat(target: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        for each in target.elts:
+            yield from _flat(each)
+    elif isinstance(target, ast.Starred):
+        yield from _flat(target.value)
+    else:
+        yield target
+
+
+def names_stored(statements: list[ast.stmt]) -> frozenset[str]:
+    """Return the names, and the attributes as `.name`, that these statements assign."""
+    found: set[str] = set()
+    for target in targets(statements):
+        while isinstance(target, ast.Subscript):
+            target = target.value
+        if isinstance(target, ast.Name):
+            found.add(target.id)
+        elif isinstance(target, ast.Attribute):
+            found.add(f".{target.attr}")
+    return frozenset(found)
