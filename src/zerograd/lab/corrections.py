@@ -135,3 +135,27 @@ def corrections(recorded: dict[str, Any]) -> list[Correction]:
             "myths",
         ),
     ]
+
+
+def as_markdown(recorded: dict[str, Any]) -> str:
+    """Return the corrections as the page of the docs: `python -m zerograd.lab.corrections`."""
+    lines = [
+        "# What is often said",
+        "",
+        "Good lessons about clearing gradients exist, and most hold a few of these sentences.",
+        f"The right column was measured with PyTorch {recorded['torch']} "
+        f"({recorded['machine']}, seed {recorded['seed']}).",
+        "`zerograd lab` shows the runs, and `zerograd lab --record` repeats them.",
+        "",
+        "| said | verdict | measured | panel of the lab |",
+        "|---|---|---|---|",
+    ]
+    for one in corrections(recorded):
+        lines.append(f"| {one.claim} | {one.verdict} | {one.measured} | {one.panel} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    from zerograd.lab.page import load_recorded
+
+    print(as_markdown(load_recorded()), end="")
