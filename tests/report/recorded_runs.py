@@ -13,7 +13,7 @@ from zerograd.lifecycle.events import Event, EventKind, Spot
 from zerograd.lifecycle.findings import Live
 from zerograd.lifecycle.judge import Judge
 from zerograd.rules import ALL_RULES
-from zerograd.trace.format import Header
+from zerograd.trace.format import Header, is_kept
 from zerograd.trace.writer import TraceWriter
 
 K = EventKind
@@ -45,6 +45,9 @@ def event(
     return Event(kind, owner, Spot(path, line), text=texts.get(kind, ""), **more)
 
 
+_FOLDED: Happening = (event(K.STEP, 10), None)
+
+
 def forgetful(iteration: int, path: str) -> Iterator[Happening]:
     """Windows of four; after the second the clear is gone."""
     loss = 2.0 * math.exp(-iteration / 30) + 0.1 * math.sin(iteration)
@@ -59,6 +62,14 @@ def right(iteration: int, path: str) -> Iterator[Happening]:
     yield event(K.CLEAR, 7, path=path), None
     yield event(K.BACKWARD, 8, path=path, fills=frozenset({"opt"})), {"loss": 1 / (1 + iteration)}
     yield event(K.STEP, 10, path=path), None
+
+
+def long_run(iteration: int, path: str) -> Iterator[Happening]:
+    """Like `right`, but what will be folded anyway is not all made: a million steps in seconds."""
+    if is_kept(iteration):
+        yield from right(iteration, path)
+    else:
+        yield _FOLDED
 
 
 def gan(iteration: int, path: str) -> Iterator[Happening]:

@@ -121,7 +121,9 @@ def test_the_iterations_around_a_finding_are_kept(tmp_path: Path) -> None:
     assert {997, 998, 999, 1_000, 1_001, 1_002, 1_003} <= kept
     assert 995 not in kept and 1_005 not in kept
     assert section.iterations == 2_000
-    order = [each.first if isinstance(each, Folded) else each.iteration for each in section.happened]
+    order = [
+        each.first if isinstance(each, Folded) else each.iteration for each in section.happened
+    ]
     assert order == sorted(order)
     assert [each.rule.code for each in section.findings] == ["ZG101"]
 

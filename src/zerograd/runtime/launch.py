@@ -88,7 +88,7 @@ def run_as_main(
     exit handlers of the script have run when this returns.
 
     Args:
-        on_error: is shown the exception that ends the script, after it was printed.
+        on_error: is shown the exception that ends the script, before it is printed.
     """
     try:
         _run(target)
@@ -99,9 +99,9 @@ def run_as_main(
         _show(error)
         code = INTERRUPTED
     except BaseException as error:
-        _show(error)
         if on_error is not None:
             on_error(error)
+        _show(error)
         code = 1
     _wind_down()
     return code

@@ -90,11 +90,15 @@ def merge(shards: Iterable[Shard], more: Sequence[Finding] = ()) -> list[Finding
     """Return the findings of all processes, each fault once, with the ranks that saw it."""
     shards = list(shards)
     found = [*more, *(finding_from_json(shape) for shard in shards for shape in shard.findings)]
+    return in_order([*join_findings(found), *_disagreements(shards)])
+
+
+def join_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """Return each fault once: ranks and counts of those who saw it together."""
     same: dict[Any, list[Finding]] = defaultdict(list)
-    for finding in found:
+    for finding in findings:
         same[finding.key].append(finding)
-    merged = [_joined(findings) for findings in same.values()]
-    return in_order([*merged, *_disagreements(shards)])
+    return in_order(_joined(each) for each in same.values())
 
 
 def _joined(findings: Sequence[Finding]) -> Finding:
