@@ -331,34 +331,10 @@ def _instance_method(
     method = program.method(base, name)
     if method is not None:
         return program.invoke(frame, node, method, arguments)
-    value = base.attributes.get(name)
-    if value is None and name not in _FRAMEWORK:
-        value = program.instance_attribute(base, name)
+    value = program.instance_attribute(base, name) if program.has_attribute(base, name) else None
     if value is not None and not isinstance(value, Named):
         return _call_value(frame, node, value)
     return _framework_method(frame, node, base, name, arguments)
-
-
-_FRAMEWORK = frozenset(
-    [
-        "backward",
-        "step",
-        "zero_grad",
-        "parameters",
-        "named_parameters",
-        "manual_backward",
-        "optimizers",
-        "train",
-        "eval",
-        "to",
-        "cuda",
-        "toggle_optimizer",
-        "untoggle_optimizer",
-        "clip_gradients",
-        "log",
-        "lr_schedulers",
-    ]
-)
 
 
 def _framework_method(

@@ -415,6 +415,12 @@ class Program(Objects):
     def _is_of_project(self, cls: ClassUnit, base: str) -> bool:
         return isinstance(self.global_value(cls.unit, base), Class)
 
+    def has_attribute(self, instance: Instance, name: str) -> bool:
+        """Does the class, as far as it can be read, assign such an attribute?"""
+        return name in instance.attributes or any(
+            cls.assigners(name) for cls in self._lineage(instance.cls)
+        )
+
     def instance_attribute(self, instance: Instance, name: str) -> Value:
         value = instance.attributes.get(name)
         if value is not None:
