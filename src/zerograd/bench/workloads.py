@@ -141,7 +141,8 @@ class _Attention(nn.Module):
         q, k, v = parts.permute(2, 0, 3, 1, 4)
         seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.out(seen.transpose(1, 2).reshape(rows, length, width))
-        return x + self.down(functional.gelu(self.up(self.second_norm(x))))
+        lifted: torch.Tensor = self.down(functional.gelu(self.up(self.second_norm(x))))
+        return x + lifted
 
 
 class _Gpt(nn.Module):
