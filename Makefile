@@ -108,14 +108,22 @@ wheel: $(STAMPS)/dev ## build the wheel into dist/
 clean: ## remove what was built, but keep the environment
 	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache tests/golden/actual
 
-# Long evidence: each target regenerates one file in benchmarks/results.
+# Long evidence: each target regenerates one file in benchmarks/results. What is measured on other
+# people's code needs that code: CORPUS names its folder (benchmarks/accuracy/corpus.py fills it).
+
+CORPUS   ?= .scratch/corpus/dev
+MIXED    ?= .scratch/mixed
+RIVALS   ?= .scratch/rivals
+PROGRAMS ?= 10000
+RESULTS  := benchmarks/results
 
 bench-accuracy: $(STAMPS)/dev ## findings on pinned public code: precision and recall
-	$(PY) -m benchmarks.accuracy
-bench-agreement: $(STAMPS)/dev ## 10,000 generated programs: static checker against live run
-	$(PY) -m benchmarks.agreement
-bench-check-speed: $(STAMPS)/dev ## how long `zerograd check` takes on a large tree
-	$(PY) -m benchmarks.check_speed
+	$(PY) -m benchmarks.accuracy.measure --corpus $(CORPUS) --results $(RESULTS)/accuracy_development.json
+bench-agreement: $(STAMPS)/dev ## 10,000 generated programs: the checker against brute force
+	$(PY) -m benchmarks.accuracy.agreement --count $(PROGRAMS)
+bench-check-speed: $(STAMPS)/dev ## how long `zerograd check` takes, beside ruff and rivals
+	$(PY) -m benchmarks.check_speed --training $(CORPUS) --mixed $(MIXED) --rivals $(RIVALS) \
+	  --results $(RESULTS)/check_speed.json
 bench-rule-numbers: $(STAMPS)/dev ## what each fault does to training: the figures on the rule pages
 	$(PY) -m benchmarks.rule_numbers
 bench-startup: $(STAMPS)/dev ## how long `zerograd --help` takes
@@ -126,5 +134,7 @@ bench-step: $(STAMPS)/dev ## what `Step` costs against the loop written by hand
 	$(PY) -m benchmarks.step_overhead
 bench-step-accuracy: $(STAMPS)/dev ## `Step` against one large batch, number by number
 	$(PY) -m benchmarks.step_accuracy
+bench-step-gpu: $(STAMPS)/dev ## `Step` on a GPU: no more waiting than the loop by hand
+	$(PY) -m benchmarks.step_gpu
 bench-arena: $(STAMPS)/dev ## GradArena on a GPU
 	$(PY) -m benchmarks.arena_gpu

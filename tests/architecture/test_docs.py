@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -156,3 +157,22 @@ def test_make_help_names_every_target_people_are_told_of():
     texts = [README, *(path.read_text(encoding="utf-8") for path in PAGES)]
     for target in {name for text in texts for name in re.findall(r"make ([a-z-]+)\b", text)}:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"make {target}"
+
+
+def test_every_bench_target_has_something_to_run():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = set(re.findall(r"-m (benchmarks[.\w]+)", makefile))
+    assert named
+    missing = {
+        name
+        for name in named
+        if not (ROOT / name.replace(".", "/")).with_suffix(".py").is_file()
+        and not (ROOT / name.replace(".", "/") / "__main__.py").is_file()
+    }
+    assert missing == set()
+
+
+def test_a_build_machine_runs_the_same_as_everybody():
+    run = ROOT / ".ci" / "run"
+    assert "make test" in run.read_text(encoding="utf-8")
+    assert os.access(run, os.X_OK)
