@@ -143,6 +143,13 @@ class Judge:
             if any(bucket in reached for bucket in held)
         )
 
+    def _held(self, buckets: Sequence[str]) -> dict[str, Sequence[str]]:
+        """Return who holds which of these buckets."""
+        return {
+            owner: [b for b in buckets if b in self._holdings.get(owner, (owner,))]
+            for owner in self._owners_of(buckets)
+        }
+
     def _breaks(self, rule: Rule, event: Event) -> bool:
         broken = [rule.broken_by(self.state(bucket), event) for bucket in self._judged(event)]
         return bool(broken) and (any(broken) if rule.over is Over.ANY else all(broken))
@@ -159,7 +166,7 @@ class Judge:
         if event.leaf:
             return None, []
         if event.kind not in _STEPS:
-            self._windows.feed(event, self._owners_of(event.reach))
+            self._windows.feed(event, self._held(event.reach))
             return None, []
         states = [self.state(bucket) for bucket in event.reach]
         bare = any(state.seen for state in states) and all(

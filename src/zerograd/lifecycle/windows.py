@@ -8,7 +8,7 @@ purpose. So every rule here waits until windows agree with each other.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -144,9 +144,9 @@ class _Open:
     averaged: bool | None = None
     synchronised: Counter[Spot] = field(default_factory=Counter)
 
-    def fill(self, event: Event) -> None:
+    def fill(self, event: Event, held: Iterable[str]) -> None:
         _count(self.waiting, event.spot)
-        self.filled.update(event.reach)
+        self.filled.update(held)
         self.fills[event.spot] = event.fills
         self.shared.discard(event.spot)
         if event.synchronised:
@@ -154,10 +154,10 @@ class _Open:
         if event.averaged is not None:
             self.averaged = bool(self.averaged) or event.averaged
 
-    def assign(self, event: Event) -> None:
+    def assign(self, event: Event, held: Iterable[str]) -> None:
         # What is assigned may be made of what was cleared before (PCGrad): nothing is lost.
         self.waiting = Counter({event.spot: 1})
-        self.filled.update(event.reach)
+        self.filled.update(held)
         self.fills[event.spot] = event.fills
         self.lost.clear()
         self.drop = None
@@ -227,13 +227,13 @@ class WindowLog:
         self._closed: dict[str, deque[Window]] = {}
         self._tails: dict[str, Tails] = {}
 
-    def feed(self, event: Event, owners: tuple[str, ...]) -> None:
-        """Count `event`, which is no step, for the owners that it concerns."""
-        for owner in owners:
+    def feed(self, event: Event, held: Mapping[str, Iterable[str]]) -> None:
+        """Count `event`, which is no step, for the owners of the buckets that it reaches."""
+        for owner, buckets in held.items():
             if event.kind is EventKind.BACKWARD:
-                self._open.setdefault(owner, _Open()).fill(event)
+                self._open.setdefault(owner, _Open()).fill(event, buckets)
             elif event.kind is EventKind.ASSIGN:
-                self._open.setdefault(owner, _Open()).assign(event)
+                self._open.setdefault(owner, _Open()).assign(event, buckets)
             elif event.kind is EventKind.CLEAR and owner in self._open:
                 self._open[owner].clear(event)
 

@@ -69,9 +69,7 @@ def _does(statement: ast.Assign | ast.AugAssign | ast.Expr, what: str) -> bool:
     if what == "clear":
         return _clears(statement)
     if what == "assign":
-        return isinstance(statement, ast.Assign) and any(
-            _is_grad(target) and not _is_none(statement.value) for target in statement.targets
-        )
+        return _assigns(statement)
     if isinstance(statement, ast.Expr):
         call = statement.value
         return (
@@ -83,6 +81,21 @@ def _does(statement: ast.Assign | ast.AugAssign | ast.Expr, what: str) -> bool:
         )
     target = statement.target if isinstance(statement, ast.AugAssign) else statement.targets[0]
     return _mentions_grad(statement.value) and not _mentions_grad(target)
+
+
+def _assigns(statement: ast.Assign | ast.AugAssign | ast.Expr) -> bool:
+    if isinstance(statement, ast.Assign):
+        return not _is_none(statement.value) and any(map(_is_grad, statement.targets))
+    if isinstance(statement, ast.AugAssign):
+        return _mentions_grad(statement.target)
+    call = statement.value
+    return (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr.endswith("_")
+        and call.func.attr != "zero_"
+        and _mentions_grad(call.func.value)
+    )
 
 
 def _clears(statement: ast.Assign | ast.AugAssign | ast.Expr) -> bool:

@@ -23,6 +23,7 @@ class Owners:
 
     Args:
         changed: called whenever the buckets, or who holds them, are no longer the same.
+        ends: called with the name of an owner that is gone, before it is forgotten.
         only: which optimizers to take up; all if None.
     """
 
@@ -30,11 +31,13 @@ class Owners:
         self,
         memo: Memo,
         changed: Callable[[], None],
+        ends: Callable[[str], None],
         note: Callable[[str], None],
         only: Callable[[Any], bool] | None,
     ) -> None:
         self._memo = memo
         self._changed = changed
+        self._ends = ends
         self._note = note
         self._only = only
         self.partition = Partition(self._split)
@@ -96,9 +99,11 @@ class Owners:
     def let_go_of_the_dead(self) -> None:
         """Forget optimizers that are gone, and what nobody else holds."""
         while self._gone:
-            owner = self.by_name.pop(self._gone.pop(), None)
-            if owner is None:
+            name = self._gone.pop()
+            if name not in self.by_name:
                 continue
+            self._ends(name)
+            owner = self.by_name.pop(name)
             self._by_id = {key: each for key, each in self._by_id.items() if each is not owner}
             gone = [bucket for bucket in owner.buckets if bucket.owners == (owner.name,)]
             for bucket in owner.buckets:

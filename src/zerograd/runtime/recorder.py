@@ -6,6 +6,7 @@ only where these two leave a doubt that matters.
 
 from __future__ import annotations
 
+import inspect
 import sys
 import threading
 import weakref
@@ -71,7 +72,7 @@ class Recorder:
         self.memo = Memo(rules)
         self.looks = Looks()
         self.sites = Sites()
-        self.owners = Owners(self.memo, self._changed, self.note, only)
+        self.owners = Owners(self.memo, self._changed, self._owner_ends, self.note, only)
         self.partition = self.owners.partition
         self.care = Care(self.partition)
         self.leaves = Leaves(self)
@@ -469,6 +470,11 @@ class Recorder:
         for finding in self.memo.finish():
             self._speak(finding, None)
 
+    def _owner_ends(self, name: str) -> None:
+        for finding in self.memo.finish():
+            if finding.owner == name:
+                self._speak(finding, None)
+
     def _by_hand(
         self, site: Site, cleared: list[Bucket], zeroed: list[Bucket], assigned: list[Bucket]
     ) -> None:
@@ -524,12 +530,13 @@ def is_inside(holder: Any) -> bool:
     """Is the clear that goes on called by a method of the optimizer itself, as SAM's is?"""
     if isinstance(holder, Module):
         return False
-    codes = set()
-    for kind in type(holder).__mro__:
-        for name, value in vars(kind).items():
-            while value is not None and name != "zero_grad":
-                codes.add(getattr(value, "__code__", None))
-                value = getattr(value, "__wrapped__", None)
+    # Wrappers share their code among many functions; only the innermost tells who is running.
+    codes = {
+        getattr(inspect.unwrap(value), "__code__", None)
+        for kind in type(holder).__mro__
+        for name, value in vars(kind).items()
+        if name != "zero_grad" and callable(value)
+    }
     codes.discard(None)
     frame = sys._getframe(2).f_back
     while frame is not None:

@@ -1,0 +1,17 @@
+"""Windows of four, averaged, cleared after the step."""
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+model = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+accumulation_steps = 4
+optimizer.zero_grad()
+for i in range(16):
+    loss = model(torch.randn(8, 4)).pow(2).mean() / accumulation_steps
+    loss.backward()
+    if (i + 1) % accumulation_steps == 0:
+        optimizer.step()
+        optimizer.zero_grad()
