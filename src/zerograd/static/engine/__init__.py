@@ -18,6 +18,9 @@ from zerograd.static.engine.ir import Branch, Loop, walk
 from zerograd.static.engine.judgement import Judgement
 from zerograd.static.engine.program import Program
 from zerograd.static.engine.roots import Root, roots
+from zerograd.static.engine.uncalled import uncalled_findings
+from zerograd.static.engine.unused import unused
+from zerograd.static.engine.windows import window_findings
 from zerograd.static.engine.words import FOREIGN
 
 if TYPE_CHECKING:
@@ -44,6 +47,7 @@ def analyze(source: Source, project: Project | None, wrappers: Wrappers) -> Outc
     findings: list[Finding] = []
     for root in roots(program):
         findings.extend(_judge(program, root))
+    findings.extend(uncalled_findings(program))
     findings.sort(key=lambda finding: not finding.certain)
     return Outcome(in_order(findings), program.unresolved)
 
@@ -69,7 +73,11 @@ def _judge(program: Program, root: Root) -> list[Finding]:
     if flow.budget <= 0:
         program.unresolved += 1
         return []
-    return list(Judgement(program, root.block, buckets, flow, atoms, root.doubted).findings())
+    return [
+        *Judgement(program, root.block, buckets, flow, atoms, root.doubted).findings(),
+        *window_findings(program, buckets, flow, atoms),
+        *unused(buckets),
+    ]
 
 
 def _is_foreign(program: Program) -> bool:

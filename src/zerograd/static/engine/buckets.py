@@ -148,7 +148,7 @@ class Buckets:
         hit = [b for b in self.tracked if any(touches(key, b) for key in keys)]
         if hit and node.sure:
             unknown = [b for b in self.tracked if b.startswith("?") and b not in hit]
-            return tuple([*hit, *unknown])
+            return (*hit, *unknown)
         # Nothing proves that it does not fill them. Leaves are filled by what is seen only.
         return tuple(b for b in self.tracked if b in hit or not self._is_leaf(b))
 

@@ -175,10 +175,10 @@ def _comparison(frame: Frame, node: ast.Compare) -> Test:
             return _present(frame, left)
     if _is_main(left, right):
         return ALWAYS
-    if isinstance(right, ast.Constant) and isinstance(right.value, bool):
-        if operator in (ast.Eq, ast.Is):
-            inner = test_of(frame, left)
-            return inner if right.value else inner.negated()
+    truth = isinstance(right, ast.Constant) and isinstance(right.value, bool)
+    if truth and operator in (ast.Eq, ast.Is):
+        inner = test_of(frame, left)
+        return inner if right.value else inner.negated()  # type: ignore[attr-defined]
     known = _folded(frame, left, operator, right)
     if known is not None:
         return known

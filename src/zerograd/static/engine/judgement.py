@@ -191,12 +191,13 @@ class Judgement:
             for truth in (0, 1):
                 before = -(number * 2 + truth) - 1
                 held = [b for b in event.buckets if b in self._buckets.holdings[owner]]
-                if held and all(self._drops(node, b, owner, before) for b in held):
-                    if truth != self._stepping_side(owner, guard):
-                        name = self._names.get(owner, owner)
-                        state = self._example(node, held[0], before)
-                        yield self._finding(node, "ZG501", state, True, name)
-                        return
+                if not held or truth == self._stepping_side(owner, guard):
+                    continue
+                if all(self._drops(node, b, owner, before) for b in held):
+                    name = self._names.get(owner, owner)
+                    state = self._example(node, held[0], before)
+                    yield self._finding(node, "ZG501", state, True, name)
+                    return
 
     def _window_guards(self, node: Happening) -> Iterable[tuple[str, str]]:
         """Yield the owners whose step stands under a counter in the loop of this clear."""
@@ -206,22 +207,23 @@ class Judgement:
             for key in sorted(each.guards):
                 atom = self._program.atoms.get(key)
                 known = key in self._keys.values()
-                if known and atom is not None and atom.counter and each.loop is not None:
-                    if self._program.varies(each.loop, key):
-                        yield each.optimizer.key, key
+                counts = known and atom is not None and atom.counter
+                if counts and each.loop is not None and self._program.varies(each.loop, key):
+                    yield each.optimizer.key, key
 
     def _stepping_side(self, owner: str, guard: str) -> int:
         """Return 1 if the owner steps where the guard is true, else 0."""
         for each in self._buckets.happenings:
-            if each.kind is EventKind.STEP and each.optimizer is not None:
-                if each.optimizer.key == owner and guard in each.guards:
-                    number = next(n for n, key in self._keys.items() if key == guard)
-                    for pairs in self._flow.reached.get(id(each), {}).values():
-                        for _, literals in pairs:
-                            if number * 2 + 1 in literals:
-                                return 1
-                            if number * 2 in literals:
-                                return 0
+            if each.kind is not EventKind.STEP or each.optimizer is None:
+                continue
+            if each.optimizer.key == owner and guard in each.guards:
+                number = next(n for n, key in self._keys.items() if key == guard)
+                for pairs in self._flow.reached.get(id(each), {}).values():
+                    for _, literals in pairs:
+                        if number * 2 + 1 in literals:
+                            return 1
+                        if number * 2 in literals:
+                            return 0
         return 1
 
     def _judged(self, node: Happening, bucket: str, before: int) -> list[Pair]:

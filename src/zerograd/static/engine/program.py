@@ -452,10 +452,8 @@ class Program(Objects):
 
     def _part(self, instance: Instance, name: str, value: Value) -> Value:
         """A network's part is cleared with it, whatever it was called before it became one."""
-        if isinstance(value, Module | Named) and self.is_module(instance.cls):
-            if not is_optimizer_name(name):
-                return Module(f"{instance.key}.{name}")
-        return value
+        part = isinstance(value, Module | Named) and not is_optimizer_name(name)
+        return Module(f"{instance.key}.{name}") if part and self.is_module(instance.cls) else value
 
     def _quietly(self, function: Function) -> Value:
         """Read a method for the attributes it sets, whatever its parameters; no event counts."""

@@ -166,9 +166,8 @@ def _assign_requirement(frame: Frame, target: ast.Attribute, value: Value) -> No
             frame.program.freeze(keys_of(owner), is_false(value))
         else:
             frame.program.freeze(keys_of(owner), False)
-    elif isinstance(target.value, ast.Name) and not is_false(value):
-        if not isinstance(owner, Leaf):
-            bind(frame, target.value, frame.program.new_leaf(frame))
+    elif isinstance(target.value, ast.Name) and not is_false(value) and not isinstance(owner, Leaf):
+        bind(frame, target.value, frame.program.new_leaf(frame))
 
 
 def _augmented(frame: Frame, node: ast.AugAssign) -> None:

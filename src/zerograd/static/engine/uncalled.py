@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+from zerograd.lifecycle.findings import Finding
+from zerograd.rules import BY_CODE
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.values import (
     Gradient,
@@ -15,6 +19,9 @@ from zerograd.static.engine.values import (
     Tensor,
 )
 from zerograd.static.engine.words import is_optimizer_name, is_scaler_name, words_of
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.program import Program
 
 
 def uncalled(frame: Frame, node: ast.Attribute) -> None:
@@ -29,6 +36,20 @@ def uncalled(frame: Frame, node: ast.Attribute) -> None:
     ast.copy_location(call, node)
     program.note_uncalled(frame, node)
     program.evaluate(frame, call)
+
+
+def uncalled_findings(program: Program) -> Iterator[Finding]:
+    """Yield a finding for each method that was only named."""
+    rule = BY_CODE["ZG103"]
+    for unit, node in program.uncalled:
+        names = {"owner": unit.source.segment(node.value), "method": node.attr}
+        yield Finding(
+            rule=rule,
+            spot=unit.source.spot(node),
+            message=rule.summary.format_map(names),
+            advice=rule.advice.format_map(names),
+            owner=names["owner"],
+        )
 
 
 def _is_method(base: object, node: ast.Attribute, path: str) -> bool:

@@ -1,0 +1,242 @@
+"""Windows in source code: a step under a counter, and what is wrong with the counter."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.events import EventKind
+from zerograd.lifecycle.findings import Finding
+from zerograd.rules import BY_CODE
+from zerograd.static.engine.conditions import SYNC
+from zerograd.static.engine.ir import Happening
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.buckets import Buckets
+    from zerograd.static.engine.flow import Flow
+    from zerograd.static.engine.program import Program
+
+
+class Window:
+    """A step that a modulo lets through once in a while, and the backwards it collects."""
+
+    __slots__ = ("backwards", "divisor", "guard", "index", "left", "sides", "step", "test")
+
+    def __init__(
+        self,
+        step: Happening,
+        guard: str,
+        test: ast.expr,
+        modulo: ast.BinOp,
+        sides: set[bool],
+        backwards: list[Happening],
+    ) -> None:
+        self.step = step
+        self.guard = guard
+        self.test = test
+        self.left = modulo.left
+        self.divisor = modulo.right
+        self.sides = sides  # the truths of the guard with which the step is reached
+        self.backwards = backwards
+        self.index = _index(step)
+
+    def text(self, node: ast.AST) -> str:
+        return self.step.unit.source.segment(node)
+
+
+def windows(
+    program: Program, buckets: Buckets, flow: Flow, atoms: dict[str, int]
+) -> Iterator[Window]:
+    """Yield the windows of one root."""
+    for step in buckets.happenings:
+        if step.kind is not EventKind.STEP or step.event is None or step.loop is None:
+            continue
+        if step.loop.pseudo or id(step) not in flow.reached:
+            continue
+        for key in sorted(step.guards):
+            atom = program.atoms.get(key)
+            number = atoms.get(key)
+            if key == SYNC or atom is None or atom.node is None or number is None:
+                continue
+            modulo = next(
+                (
+                    each
+                    for each in ast.walk(atom.node)
+                    if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Mod)
+                ),
+                None,
+            )
+            collected = [
+                each
+                for each in buckets.happenings
+                if each.kind is EventKind.BACKWARD
+                and each.event is not None
+                and each.loop is step.loop
+                and key not in each.guards
+                and each.event.fills == {step.event.owner}
+            ]
+            if modulo is None or not collected:
+                continue
+            sides = {
+                number * 2 + 1 in literals
+                for pairs in flow.reached[id(step)].values()
+                for _, literals in pairs
+            }
+            yield Window(step, key, atom.node, modulo, sides, collected)
+
+
+def window_findings(
+    program: Program, buckets: Buckets, flow: Flow, atoms: dict[str, int]
+) -> Iterator[Finding]:
+    """Yield what is wrong with the windows of one root."""
+    for window in windows(program, buckets, flow, atoms):
+        wrong = _wrong_guard(window)
+        if wrong is not None:
+            fault, better = wrong
+            yield _finding(window, "ZG504", window.test, fault=fault, better=better)
+            continue
+        if _loses_its_tail(window, buckets):
+            yield _finding(window, "ZG502", window.step.node)
+        if _is_summed(window):
+            yield _finding(window, "ZG503", window.step.node)
+        if _synchronises_each(window):
+            yield _finding(window, "ZG505", window.backwards[0].node)
+
+
+def _finding(window: Window, code: str, node: ast.AST, **names: str) -> Finding:
+    rule = BY_CODE[code]
+    words = {
+        "owner": window.step.name,
+        "condition": window.text(window.test),
+        **names,
+    }
+    return Finding(
+        rule=rule,
+        spot=window.step.unit.source.spot(node),
+        message=rule.summary.format_map(words),
+        advice=rule.advice.format_map(words),
+        owner=window.step.name,
+    )
+
+
+def _index(step: Happening) -> tuple[str, int] | None:
+    """Return the loop's counting variable and where it starts, if the loop counts."""
+    loop = step.loop.node if step.loop is not None else None
+    if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call):
+        return None
+    call = loop.iter
+    name = call.func.id if isinstance(call.func, ast.Name) else ""
+    if name == "tqdm" and call.args and isinstance(call.args[0], ast.Call):
+        call = call.args[0]
+        name = call.func.id if isinstance(call.func, ast.Name) else ""
+    if name == "range" and isinstance(loop.target, ast.Name):
+        start = call.args[0] if len(call.args) > 1 else ast.Constant(0)
+        return (loop.target.id, start.value) if _is_number(start) else None  # type: ignore[attr-defined]
+    if name != "enumerate" or not isinstance(loop.target, ast.Tuple):
+        return None
+    first = loop.target.elts[0]
+    if not isinstance(first, ast.Name):
+        return None
+    given = [each.value for each in call.keywords if each.arg == "start"]
+    start = (given or call.args[1:2] or [ast.Constant(0)])[0]
+    return (first.id, start.value) if _is_number(start) else None  # type: ignore[attr-defined]
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int)
+
+
+def _wrong_guard(window: Window) -> tuple[str, str] | None:
+    """Return what is wrong with the guard and what to write instead, if it is wrong."""
+    left, divisor = window.text(window.left), window.text(window.divisor)
+    spelled = left if left.startswith("(") or left.isidentifier() else f"({left})"
+    right = f"{spelled} % {divisor} == 0"
+    compared = _compared(window.test)
+    if window.sides == {False} and not _is_two(window.divisor):
+        return "holds at every micro-batch but the last of a window", right
+    if compared is not None and compared != 0 and _is_number(window.divisor):
+        size = window.divisor.value  # type: ignore[attr-defined]
+        if not 0 <= compared < size:
+            return "can never be true", right
+    if window.index is None or window.sides != {True} or compared not in (0, None):
+        return None
+    name, start = window.index
+    shift = _shift(window.left, name)
+    if shift is None or _names_first(window, name):
+        return None
+    if start == 1 and shift == 1:
+        return "is off by one: the counter starts at 1", f"{name} % {divisor} == 0"
+    if start == 0 and shift == 0 and _looks_like_a_window(window):
+        first = "is off by one: the first window has one micro-batch only"
+        return first, f"({name} + 1) % {divisor} == 0"
+    return None
+
+
+def _compared(test: ast.expr) -> int | None:
+    """Return the remainder that the guard asks for, or None where it asks for none."""
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq):
+        right = test.comparators[0]
+        if _is_number(right):
+            return int(right.value)  # type: ignore[attr-defined]
+    return None
+
+
+def _is_two(node: ast.expr) -> bool:
+    """`i % 2` alternates between two things, which is no window."""
+    return isinstance(node, ast.Constant) and node.value == 2
+
+
+def _shift(node: ast.expr, name: str) -> int | None:
+    if isinstance(node, ast.Name):
+        return 0 if node.id == name else None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        if isinstance(node.left, ast.Name) and node.left.id == name and _is_number(node.right):
+            return int(node.right.value)  # type: ignore[attr-defined]
+        if isinstance(node.right, ast.Name) and node.right.id == name and _is_number(node.left):
+            return int(node.left.value)  # type: ignore[attr-defined]
+    return None
+
+
+def _names_first(window: Window, name: str) -> bool:
+    """Does another condition around the step speak of the counter, as `i > 0` does?"""
+    return any(
+        re.search(rf"\b{re.escape(name)}\b", key.split("|", 1)[0])
+        for key in window.step.guards
+        if key != window.guard
+    )
+
+
+def _looks_like_a_window(window: Window) -> bool:
+    """Is the divisor named, or used, as a number of micro-batches?"""
+    divisor = window.text(window.divisor)
+    named = re.search(r"acc|grad|micro|update|iter_size", divisor, re.IGNORECASE)
+    loop = window.step.loop.node if window.step.loop is not None else None
+    text = window.step.unit.text_of(loop) if loop is not None else ""
+    return bool(named) or bool(re.search(rf"(?<!/)/=?\s*{re.escape(divisor)}\b", text))
+
+
+def _loses_its_tail(window: Window, buckets: Buckets) -> bool:
+    if window.sides != {True} or window.index is None or not _looks_like_a_window(window):
+        return False
+    return not any(
+        each.kind is EventKind.STEP
+        and each.optimizer is window.step.optimizer
+        and each.loop is not window.step.loop
+        for each in buckets.happenings
+    )
+
+
+def _is_summed(window: Window) -> bool:
+    if any(each.averaged for each in window.backwards) or not _looks_like_a_window(window):
+        return False
+    loop = window.step.loop.node if window.step.loop is not None else None
+    text = window.step.unit.text_of(loop) if loop is not None else ""
+    return not re.search(r"loss\w*\s*/|loss\w*\s*/=|\.div_?\(|1\.?0?\s*/", text)
+
+
+def _synchronises_each(window: Window) -> bool:
+    text = window.step.unit.source.text
+    wrapped = "DistributedDataParallel(" in text or re.search(r"\bDDP\(", text)
+    return bool(wrapped) and not re.search(r"no_sync|require_backward_grad_sync", text)
