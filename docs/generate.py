@@ -20,6 +20,7 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.nav import Navigation, Section
+from mkdocs.structure.pages import Page
 
 import zerograd
 from zerograd import errors
@@ -33,8 +34,11 @@ from zerograd.rules.describe import page, sentence
 
 ORDER = ["tutorial", "how-to", "explanation", "reference"]
 
-# word -> the class whose docstring says what it is
-WORDS: dict[str, type] = {
+# word -> what it is, or the class whose docstring says so
+WORDS: dict[str, type | str] = {
+    "clear": "After it a bucket holds nothing. It sets the gradient to None, or to zeros.",
+    "owner": "The optimizer that a bucket or an event belongs to, as your code names it.",
+    "trace": "Events in a file, to be reported later or elsewhere.",
     "event": events.Event,
     "spot": events.Spot,
     "bucket": state.BucketState,
@@ -83,15 +87,38 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
     """Put the four kinds in the order of use: learn it, use it, understand it, look it up."""
 
-    def place(item: Any) -> int:
-        words = item.title.lower() if isinstance(item, Section) else ""
-        return ORDER.index(words) if words in ORDER else -1
+    def kind(item: Any) -> int:
+        word = item.title.lower() if isinstance(item, Section) else ""
+        return ORDER.index(word) if word in ORDER else -1
 
     for item in nav.items:
         if isinstance(item, Section):
             item.title = item.title.replace("How to", "How-to")
-    nav.items.sort(key=place)
+            if item.title == "Tutorial":
+                item.children.sort(key=_lesson)
+    nav.items.sort(key=kind)
+    pages = [page for item in nav.items for page in _pages_under(item)]
+    for before, after in zip([None, *pages], [*pages, None], strict=True):
+        if before is not None:
+            before.next_page = after
+        if after is not None:
+            after.previous_page = before
     return nav
+
+
+def _pages_under(item: Any) -> Iterator[Page]:
+    if isinstance(item, Page):
+        yield item
+    elif isinstance(item, Section):
+        for child in item.children:
+            yield from _pages_under(child)
+
+
+def _lesson(item: Any) -> tuple[int, str]:
+    """The first finding, then the lessons by number, then what can be read at any time."""
+    name = item.file.name if isinstance(item, Page) else ""
+    order = 0 if name == "first-finding" else 1 if name.startswith("lesson") else 2
+    return order, name
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -158,10 +185,11 @@ def _help(*words: str) -> str:
 
 def _glossary() -> str:
     parts = ["# Glossary", "", "One word an idea.", ""]
-    for word, cls in sorted(WORDS.items()):
-        parts += [f"## {word.capitalize()}", "", inspect.cleandoc(cls.__doc__ or ""), ""]
-        if issubclass(cls, Enum):
-            parts += [*_members(cls), ""]
+    for word, meaning in sorted(WORDS.items()):
+        text = meaning if isinstance(meaning, str) else _first(meaning)
+        parts += [f"## {word.capitalize()}", "", text, ""]
+        if isinstance(meaning, type) and issubclass(meaning, Enum):
+            parts += [*_members(meaning), ""]
     parts += ["## Kinds of events", "", *_members(EventKind), ""]
     return "\n".join(parts)
 
@@ -261,7 +289,8 @@ def _signature(value: Callable[..., Any]) -> str:
     if isinstance(value, type) and issubclass(value, Exception):
         return ""
     try:
-        return str(inspect.signature(value))
+        # annotations are kept as text, and shown without its quotes
+        return re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(value)))
     except (TypeError, ValueError):
         return ""
 
