@@ -201,3 +201,29 @@ def test_progress_hears_of_every_file(tree: Path) -> None:
 
     check_all(["."], Asked(), progress=Ear())
     assert heard == ["read", "read", "found", "checked 1"]
+
+
+HELPER = """\
+def update(opt, loss):
+    loss.backward()
+    opt.step(){comment}
+"""
+CALLER = """\
+import torch
+from helper import update
+
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in data:
+    update(opt, model(x).sum())
+"""
+
+
+def test_a_fault_in_a_module_is_told_once_and_allowed_there(tree: Path) -> None:
+    (tree / "a_train.py").write_text(CALLER)
+    (tree / "z_train.py").write_text(CALLER)
+    (tree / "helper.py").write_text(HELPER.format(comment=""))
+    assert places(check_paths(["."])) == [("ZG101", "helper.py", 3)]
+    comment = "  # zerograd: allow[stale-gradient] the caller clears"
+    (tree / "helper.py").write_text(HELPER.format(comment=comment))
+    assert places(check_paths(["."])) == []
+    assert places(check_paths(["."], jobs=2)) == []

@@ -225,6 +225,7 @@ def test_pathspec_is_imported_only_for_a_gitignore() -> None:
         "loss.backward()\nw -= lr * w.grad",
         "accelerator.backward(loss)\nx.grad.sign()",
         "# zerograd: allow[ZG101] idle",
+        "opt = optim.SGD(net.parameters())\nfor x in data: update(opt, x)",
     ],
 )
 def test_training_code_is_recognised_by_its_words(text: str) -> None:

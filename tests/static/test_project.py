@@ -22,7 +22,7 @@ def write(root: Path, *names: str) -> None:
     for name in names:
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"# {name}\n")
+        path.write_text(f"# {name} .grad\n")
 
 
 def found(path: str, name: str, level: int = 0, roots: tuple[str, ...] = ()) -> str | None:
@@ -106,6 +106,12 @@ def test_broken_and_huge_modules_are_none(tree: Path, monkeypatch: pytest.Monkey
     assert found("train.py", "broken") is None
     assert found("train.py", "large") is None
     assert found("train.py", "folder") is None
+
+
+def test_modules_without_a_word_about_gradients_are_not_parsed(tree: Path) -> None:
+    write(tree, "train.py")
+    (tree / "paths.py").write_text("import os\n")
+    assert found("train.py", "paths") is None
 
 
 def test_a_file_may_look_into_so_many_modules_only(

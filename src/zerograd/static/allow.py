@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from zerograd.errors import UnknownRuleError
 from zerograd.lifecycle.allow import Allowance, read_allowances
@@ -17,47 +17,90 @@ _NAME_A_RULE = "name one that `zerograd rules` lists"
 LEFT_TO_SAY = "TODO: say why this is right"  # what --add-allow writes for the reason
 
 
-def apply_allowances(findings: Sequence[Finding], source: Source) -> list[Finding]:
-    """Return the findings that no comment allows, and one for each comment at fault.
+Use = tuple[str, int, str]  # path, row of the comment, the word in it that was needed
+Others = Callable[[str], Source | None]  # the sources of other paths
+
+
+def _no_others(path: str) -> Source | None:
+    return None
+
+
+def apply_allowances(
+    findings: Sequence[Finding], source: Source, others: Others = _no_others
+) -> tuple[list[Finding], set[Use]]:
+    """Return the findings that no comment allows, one for each comment at fault, and the uses.
 
     `findings` must be all that was found, also what is not to be shown, so that a
-    comment for a hidden finding is not called idle.
+    comment for a hidden finding is not called idle. A finding in another module
+    is allowed by the comments there.
     """
-    allowances = read_allowances(source.text)
-    if not allowances:
-        return list(findings)
-    used: set[tuple[int, str]] = set()  # (which allowance, the word that was needed)
-    kept = []
-    for finding in findings:
-        if not _silenced(finding, source, allowances, used):
-            kept.append(finding)
-    for number, allowance in enumerate(allowances):
-        fault = _fault(number, allowance, used)
+    judged = _Comments(source, others)
+    kept = [finding for finding in findings if not judged.allow(finding)]
+    for allowance in judged.of(source.path):
+        fault = _fault(allowance, source.path, judged.used)
         if fault is not None:
             idle = _finding(source, allowance, *fault)
-            if not _silenced(idle, source, allowances, used):
+            if not judged.allow(idle):
                 kept.append(idle)
-    return kept
+    return kept, judged.used
 
 
-def _silenced(
-    finding: Finding,
-    source: Source,
-    allowances: Sequence[Allowance],
-    used: set[tuple[int, str]],
-) -> bool:
-    row = source.row(finding.spot)
-    end_row = row + max(finding.spot.end_line - finding.spot.line, 0)
-    rule = finding.rule
-    silenced = False
-    for number, allowance in enumerate(allowances):
-        if allowance.covers(rule.code, rule.name, row, end_row):
-            silenced = True
-            used.update((number, word) for word in allowance.words_for(rule.code, rule.name))
-    return silenced
+class _Comments:
+    """The allow comments of a source and of the modules that findings lead to."""
+
+    def __init__(self, source: Source, others: Others) -> None:
+        self._sources: dict[str, Source | None] = {source.path: source}
+        self._others = others
+        self._read: dict[str, tuple[Allowance, ...]] = {}
+        self.used: set[Use] = set()
+
+    def _source(self, path: str) -> Source | None:
+        if path not in self._sources:
+            self._sources[path] = self._others(path)
+        return self._sources[path]
+
+    def of(self, path: str) -> tuple[Allowance, ...]:
+        if path not in self._read:
+            source = self._source(path)
+            self._read[path] = read_allowances(source.text) if source is not None else ()
+        return self._read[path]
+
+    def allow(self, finding: Finding) -> bool:
+        """Is the finding allowed? If so, the comments that do it are used."""
+        spot, rule = finding.spot, finding.rule
+        source = self._source(spot.path)
+        if source is None:
+            return False
+        row = source.row(spot)
+        end_row = row + max(spot.end_line - spot.line, 0)
+        allowed = False
+        for each in self.of(spot.path):
+            if each.covers(rule.code, rule.name, row, end_row):
+                allowed = True
+                words = each.words_for(rule.code, rule.name)
+                self.used.update((spot.path, each.line, word) for word in words)
+        return allowed
 
 
-def _fault(number: int, allowance: Allowance, used: set[tuple[int, str]]) -> tuple[str, str] | None:
+def without_used(findings: Sequence[Finding], used: set[Use]) -> list[Finding]:
+    """Return the findings without comments called idle that the check of another file needed."""
+    if not used:
+        return list(findings)
+    return [each for each in findings if not _is_used(each, used)]
+
+
+def _is_used(finding: Finding, used: set[Use]) -> bool:
+    if finding.rule.code != UNUSED_ALLOW.code:
+        return False
+    spot = finding.spot
+    return any(
+        (spot.path, spot.line, word) in used
+        and UNUSED_ALLOW.summary.format(allowed=word) == finding.message
+        for word in {word for path, line, word in used if (path, line) == (spot.path, spot.line)}
+    )
+
+
+def _fault(allowance: Allowance, path: str, used: set[Use]) -> tuple[str, str] | None:
     """Return (message, advice) of what is wrong with a comment, or None."""
     if allowance.noqa:
         return None  # other tools own it, and say when it is idle
@@ -73,7 +116,7 @@ def _fault(number: int, allowance: Allowance, used: set[tuple[int, str]]) -> tup
         except UnknownRuleError as error:
             return f"this comment allows nothing: {str(error).splitlines()[0]}", _NAME_A_RULE
         judged = any(rule.seen_by & Witness.STATIC for rule in rules)
-        if judged and (number, word) not in used:
+        if judged and (path, allowance.line, word) not in used:
             idle.append(word)
     if idle:
         allowed = " and ".join(idle)

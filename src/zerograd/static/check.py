@@ -10,7 +10,7 @@ from typing import Protocol
 from zerograd.errors import UnreadableSourceError
 from zerograd.lifecycle.findings import Finding, in_order
 from zerograd.lifecycle.rule import Rule
-from zerograd.static.allow import apply_allowances
+from zerograd.static.allow import Use, apply_allowances, without_used
 from zerograd.static.depth import with_room
 from zerograd.static.files import Found, find_files, may_train, read_bytes
 from zerograd.static.project import Project
@@ -52,6 +52,7 @@ class Checked:
     unresolved: int = 0  # calls that could not be told
     fixed: dict[str, bytes] = field(default_factory=dict)  # path -> new content
     fixes: int = 0  # applied in them
+    used: set[Use] = field(default_factory=set)  # allow comments that silenced something
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -68,6 +69,7 @@ class Checked:
         self.unresolved += other.unresolved
         self.fixed |= other.fixed
         self.fixes += other.fixes
+        self.used |= other.used
 
 
 class Checker:
@@ -109,7 +111,8 @@ class Checker:
         return result
 
     def _judge(self, source: Source, settings: Settings, result: Checked) -> None:
-        all_found, result.unresolved = self.everything(source, settings)
+        outcome = self.everything(source, settings)
+        all_found, result.unresolved, result.used = outcome
         found = self.to_show(all_found, source, settings)
         if found and (self.asked.offer or self.asked.fix):
             from zerograd.static.fix import Fixer
@@ -127,13 +130,14 @@ class Checker:
                 found = fixer.offer(source, all_found, found)
         result.findings = in_order(found)
 
-    def everything(self, source: Source, settings: Settings) -> tuple[list[Finding], int]:
-        """Return all that is found and not allowed, shown or not, and what was unresolved."""
+    def everything(self, source: Source, settings: Settings) -> tuple[list[Finding], int, set[Use]]:
+        """Return all that is found and not allowed, what was unresolved, and allowances used."""
         from zerograd.static.engine import analyze
 
         self._project.start(source)
         outcome = with_room(lambda: analyze(source, self._project, settings.wrappers))
-        return apply_allowances(outcome.findings, source), outcome.unresolved
+        kept, used = apply_allowances(outcome.findings, source, self._project.source_at)
+        return kept, outcome.unresolved, used
 
     def to_show(
         self, findings: Sequence[Finding], source: Source, settings: Settings
@@ -314,7 +318,11 @@ def _paths(waiting: list[tuple[str, bytes]], stream: Iterator[tuple[str, bytes]]
 
 
 def _in_order(result: Checked) -> Checked:
-    result.findings = in_order(result.findings)
+    findings = without_used(result.findings, result.used)
+    # A fault in a module is found from each file that uses it: the surest is told, and of these
+    # one that can be fixed.
+    findings.sort(key=lambda finding: (not finding.certain, finding.fix is None))
+    result.findings = in_order(findings)
     result.problems = sorted(dict.fromkeys(result.problems))
     return result
 

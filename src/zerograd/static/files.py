@@ -208,6 +208,8 @@ def may_train(data: bytes, words: Sequence[bytes] = ()) -> bool:
         return True
     if b"backward" in data and (b".step" in data or b".grad" in data or b"_step(" in data):
         return True
+    if b"optim." in data and b".parameters()" in data and b"for " in data:
+        return True  # it makes an optimizer and may hand it to another module's step
     return b"zerograd: allow" in data or any(word in data for word in words)
 
 

@@ -12,7 +12,7 @@ from zerograd.static.edits import CannotEdit, apply_edits, in_cells
 from zerograd.static.remedies import Remedy, remedies
 from zerograd.static.source import Source
 
-MOST_TRIED = 6  # remedies a finding
+MOST_TRIED = 8  # remedies a finding
 MOST_OFFERED = 50  # findings of one file that are looked at: each costs a check of the file
 MOST_ROUNDS = 200  # fixes applied to one file
 

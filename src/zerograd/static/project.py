@@ -64,6 +64,10 @@ class Project:
             self._asked.add(path)
         return self._load(path)
 
+    def source_at(self, path: str) -> Source | None:
+        """Return the module at a path that a finding names."""
+        return self._load(os.path.abspath(path))
+
     def _locate(self, folder: str, module: str, level: int) -> str | None:
         parts = module.split(".") if module else []
         if level:

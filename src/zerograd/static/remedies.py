@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from zerograd.lifecycle.findings import Edit, Finding
 from zerograd.static.edits import CannotEdit
-from zerograd.static.scene import Scene, is_method
+from zerograd.static.scene import Scene, is_method, unique
 from zerograd.static.source import Source
 
 
@@ -49,7 +49,7 @@ def remedies(source: Source, finding: Finding) -> Iterator[Remedy]:
 def _clear_after_step(scene: Scene) -> Plans:
     """ZG101: clear behind the step, which is right in every loop, windows included."""
     yield from _clear_in_closure(scene)
-    for step in _unique([scene.here, *scene.trail]):
+    for step in unique([scene.here, *scene.trail]):
         if not (scene.has_call(step, "step") or scene.has_call(step, "optimizer_step")):
             continue
         anchor = scene.behind_step(step)
@@ -57,7 +57,25 @@ def _clear_after_step(scene: Scene) -> Plans:
         message = f"insert `{code}` after line {scene.line(anchor)}"
         yield message, partial(scene.layout.insert_after, anchor, code)
         yield message, partial(scene.layout.insert_beside, anchor, code)
+    yield from _clear_after_all_steps(scene)
     yield from _clear_by_hand(scene)
+
+
+def _clear_after_all_steps(scene: Scene) -> Plans:
+    """One step of several is not enough to clear behind, or another loss comes later."""
+    if scene.here is None or not scene.has_call(scene.here, "step"):
+        return
+    code = scene.clear_text()
+    own = [scene.behind_step(step) for step in scene.steps_of_owner(scene.here)]
+    if len(own) > 1:
+        lines = " and ".join(str(scene.line(anchor)) for anchor in own)
+        plans = [partial(scene.layout.insert_after, anchor, code) for anchor in own]
+        yield f"insert `{code}` after lines {lines}", partial(_all, plans)
+    others = [each for each in scene.layout.after(scene.here) if scene.has_call(each, "step")]
+    if others:
+        anchor = scene.behind_step(others[-1])
+        message = f"insert `{code}` after line {scene.line(anchor)}"
+        yield message, partial(scene.layout.insert_after, anchor, code)
 
 
 def _clear_in_closure(scene: Scene) -> Plans:
@@ -122,7 +140,7 @@ def _move_clear(scene: Scene) -> Plans:
     if clear is None:
         return
     steps = [each for each in scene.trail if each is not clear and each is not backward]
-    steps = [each for each in steps if scene.has_call(each, "step")] or _steps_of(scene, clear)
+    steps = [each for each in steps if scene.has_call(each, "step")] or scene.steps_of_owner(clear)
     if clear in steps:  # the step stands above its backward: see _move_step
         yield from _move_step(scene)
         return
@@ -135,18 +153,6 @@ def _move_clear(scene: Scene) -> Plans:
     if backward is not None and backward in scene.layout.block(clear):
         message = f"move the clear before line {scene.line(backward)}"
         yield message, partial(scene.layout.move_before, clear, backward)
-
-
-def _steps_of(scene: Scene, near: ast.stmt) -> list[ast.stmt]:
-    """Return the statements around that step the owner."""
-    found = []
-    for call in scene.calls(scene.function(near), "step"):
-        assert isinstance(call.func, ast.Attribute)
-        texts = [scene.layout.text(call.func.value), *(scene.layout.text(a) for a in call.args[:1])]
-        statement = scene.layout.at(call.lineno, scene.source.column(call.lineno, call.col_offset))
-        if scene.owner in texts and statement is not None:
-            found.append(statement)
-    return _unique(found)
 
 
 def _move_step(scene: Scene) -> Plans:
@@ -237,7 +243,7 @@ def _update(scene: Scene) -> Plans:
         ):
             last = statement
     code = f"{scaler}.update()"
-    for anchor in _unique([last, here]):
+    for anchor in unique([last, here]):
         message = f"insert `{code}` after line {scene.line(anchor)}"
         yield message, partial(scene.layout.insert_after, anchor, code)
 
@@ -261,9 +267,11 @@ def _through_scaler(scene: Scene) -> Plans:
     yield (
         f"write `{call}` and `{update}`",
         partial(
-            _both,
-            partial(scene.layout.replace, here, call),
-            partial(scene.layout.insert_after, here, update),
+            _all,
+            [
+                partial(scene.layout.replace, here, call),
+                partial(scene.layout.insert_after, here, update),
+            ],
         ),
     )
 
@@ -286,9 +294,11 @@ def _clip_first(scene: Scene) -> Plans:
             yield (
                 f"{message}, after `{code}`",
                 partial(
-                    _both,
-                    partial(scene.layout.insert_before, step, code),
-                    partial(scene.layout.move_before, clip, step),
+                    _all,
+                    [
+                        partial(scene.layout.insert_before, step, code),
+                        partial(scene.layout.move_before, clip, step),
+                    ],
                 ),
             )
 
@@ -341,12 +351,8 @@ def _remove_comment(scene: Scene) -> Plans:
         yield "remove the comment", partial(scene.layout.remove_comment, row, column)
 
 
-def _both(first: Plan, second: Plan) -> list[Edit]:
-    return [*first(), *second()]
-
-
-def _unique(statements: list[ast.stmt | None] | list[ast.stmt]) -> list[ast.stmt]:
-    return list(dict.fromkeys(each for each in statements if each is not None))
+def _all(plans: Sequence[Plan]) -> list[Edit]:
+    return [edit for plan in plans for edit in plan()]
 
 
 _CURES: dict[str, Callable[[Scene], Plans]] = {

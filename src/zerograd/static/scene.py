@@ -81,6 +81,19 @@ class Scene:
             return self.layout.text(call.func.value)
         return None
 
+    def steps_of_owner(self, near: ast.stmt) -> list[ast.stmt]:
+        """Return the statements of the function around that step the owner."""
+        found = []
+        for call in self.calls(self.function(near), "step"):
+            assert isinstance(call.func, ast.Attribute)
+            texts = [self.layout.text(call.func.value), *map(self.layout.text, call.args[:1])]
+            statement = self.layout.at(
+                call.lineno, self.source.column(call.lineno, call.col_offset)
+            )
+            if self.owner in texts and statement is not None:
+                found.append(statement)
+        return unique(found)
+
     def behind_step(self, step: ast.stmt) -> ast.stmt:
         """Return where a clear goes: the step, or the scaler's update if that comes next."""
         following = self.layout.after(step)
@@ -115,3 +128,7 @@ def is_method(statement: ast.stmt, *names: str) -> bool:
         and isinstance(statement.value.func, ast.Attribute)
         and statement.value.func.attr in names
     )
+
+
+def unique(statements: list[ast.stmt | None] | list[ast.stmt]) -> list[ast.stmt]:
+    return list(dict.fromkeys(each for each in statements if each is not None))
