@@ -90,13 +90,23 @@ def test_the_version_is_the_package_version():
 
 
 @pytest.mark.parametrize(
-    "words", [["nonsense"], ["rules", "--frmat", "json"], ["rules", "--form", "json"]]
+    ("words", "said"),
+    [
+        (["chekc", "."], "chekc: there is no such command.\n  Did you mean `zerograd check`?"),
+        (["train.py"], "Did you mean `zerograd check train.py`, or `zerograd run train.py`?"),
+        (["nonsense"], "There are: check, run, "),
+        (["rules", "--frmat", "json"], "unrecognized arguments: --frmat"),
+        (["rules", "--form", "json"], "unrecognized arguments: --form"),
+        (["rules", "--format", "xml"], "rules: argument --format: invalid choice: 'xml'"),
+        (["explain"], "explain: the following arguments are required: RULE"),
+    ],
 )
-def test_words_that_make_no_sense_exit_2_without_a_traceback(words):
+def test_words_that_make_no_sense_are_one_clear_message_and_exit_2(words, said):
     done = run(*words)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.startswith("zerograd: ")
+    assert len(done.stderr.splitlines()) == 2
 
 
 def test_an_error_is_one_line_and_its_exit_code(monkeypatch, capsys):

@@ -10,9 +10,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 from zerograd import __version__
-from zerograd.errors import ZerogradError
+from zerograd.errors import UsageError, ZerogradError
 
 # name -> what it does, in one line
 COMMANDS = {
@@ -63,9 +64,18 @@ def _in_our_process(words: list[str], asked: str | None) -> int:
         return NOBODY_READS
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints are like all others here: one line, and what to do next."""
+
+    def error(self, message: str) -> NoReturn:
+        words = self.prog.split()[1:]
+        where = f"{' '.join(words)}: " if words else ""
+        raise UsageError(f"{where}{message}.\n  `{self.prog} --help` lists what there is.")
+
+
 def build_parser(asked: str | None = None) -> argparse.ArgumentParser:
     """Return the parser; only the subcommand `asked` for brings its own arguments."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="zerograd",
         description="Find, explain, fix and prevent gradient-lifecycle bugs in PyTorch training.",
         epilog="Exit codes: 0 clean, 1 findings shown, 2 could not work.",
@@ -83,9 +93,24 @@ def build_parser(asked: str | None = None) -> argparse.ArgumentParser:
 
 
 def _dispatch(words: list[str], asked: str | None) -> int:
+    if asked is not None and asked not in COMMANDS:
+        raise _unknown(asked)
     parser = build_parser(asked)
     args = parser.parse_args(words)
     if args.command is None:
         parser.print_help()
         return 0
     return int(import_module(f"zerograd.cli.{args.command}").run(args))
+
+
+def _unknown(word: str) -> UsageError:
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, COMMANDS, n=1)
+    if near:
+        hint = f"Did you mean `zerograd {near[0]}`?"
+    elif word.endswith((".py", ".ipynb")):
+        hint = f"Did you mean `zerograd check {word}`, or `zerograd run {word}`?"
+    else:
+        hint = f"There are: {', '.join(COMMANDS)}."
+    return UsageError(f"{word}: there is no such command.\n  {hint}")
