@@ -27,12 +27,20 @@ if TYPE_CHECKING:
 class Arguments:
     """Positional and named values."""
 
-    __slots__ = ("named", "nodes", "positional")
+    __slots__ = ("named", "nodes", "positional", "unknown")
 
     def __init__(self, positional: list[Value], named: dict[str, Value]) -> None:
         self.positional = positional
         self.named = named
         self.nodes: dict[str | int, ast.expr] = {}
+        self.unknown = False  # nobody here makes the call, so defaults say nothing
+
+    @classmethod
+    def of_nobody(cls) -> Arguments:
+        """Return the arguments of a function that nothing here calls."""
+        nobody = cls([], {})
+        nobody.unknown = True
+        return nobody
 
     @classmethod
     def none(cls) -> Arguments:

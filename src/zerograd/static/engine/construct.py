@@ -102,7 +102,7 @@ def external_call(frame: Frame, dotted: str, arguments: Arguments) -> Value | No
     if name in ("zip", "enumerate"):
         return _zipped(name, arguments)
     if name == "dict":
-        return Mapping({**arguments.named})
+        return Mapping(dict(arguments.named.items()))
     if name in ("getattr",):
         return _got(frame, arguments)
     if ".lr_scheduler" in dotted or name == "swa_utils":

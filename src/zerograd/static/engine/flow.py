@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from zerograd.lifecycle.events import Event
+from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.machine import advance
 from zerograd.lifecycle.state import INITIAL, UNKNOWN, BucketState
 from zerograd.static.engine.ir import (
@@ -24,6 +24,7 @@ from zerograd.static.engine.ir import (
     Node,
     Reset,
     Scope,
+    walk,
 )
 
 Literals = frozenset[int]  # atom number * 2, plus 1 where it is true
@@ -210,7 +211,8 @@ class Flow:
     def _loop(self, node: Loop, point: Point, exits: Exits) -> Point | None:
         """Three rounds at least, then until nothing new comes round."""
         varying = self._varying.get(id(node), frozenset())
-        point = self._entered(node, point)
+        if not node.once:
+            point = self._entered(node, point)
         seen: dict[str, set[Pair]] = {bucket: set(pairs) for bucket, pairs in point.items()}
         ends: list[Point | None] = []
         now: Point | None = point
@@ -246,13 +248,19 @@ class Flow:
 
     def _entered(self, node: Loop, point: Point) -> Point:
         """A loop entered anew: nobody has stepped in it yet."""
+        if node.steppers is None:
+            node.steppers = frozenset(
+                each.event.owner
+                for each in walk([node])
+                if isinstance(each, Happening) and each.event and each.event.kind is EventKind.STEP
+            )
         after: Point = {}
         for bucket, pairs in point.items():
             found = set()
             for number, literals in pairs:
                 state, hazy = self.states[number]
-                if state.stepped:
-                    number = self.number(replace(state, stepped=frozenset()), hazy)
+                if state.stepped & node.steppers:
+                    number = self.number(replace(state, stepped=state.stepped - node.steppers), hazy)
                 found.add((number, literals))
             after[bucket] = frozenset(found)
         return after

@@ -121,7 +121,17 @@ class Loop(Node):
     `endless` loops end by break alone.
     """
 
-    __slots__ = ("body", "endless", "node", "otherwise", "parent", "pseudo", "varying")
+    __slots__ = (
+        "body",
+        "endless",
+        "node",
+        "once",
+        "otherwise",
+        "parent",
+        "pseudo",
+        "steppers",
+        "varying",
+    )
 
     def __init__(self, node: ast.AST | None, parent: Loop | None) -> None:
         self.node = node
@@ -130,6 +140,8 @@ class Loop(Node):
         self.otherwise: Block = []
         self.varying: set[str] = set()
         self.endless = False
+        self.once = False  # its body is run a single time
+        self.steppers: frozenset[str] | None = None  # owners that step in it, once asked for
         self.pseudo = False  # a method that some loop elsewhere calls
 
 

@@ -194,6 +194,7 @@ class Program(Objects):
             tuple((name, value.ident) for name, value in arguments.named.items()),
             tuple(spelled.items()),
             (frame.no_grad, frame.accumulating, frame.inside, self.guarded, self.frozen),
+            arguments.unknown,
             id(function.closure) if function.closure else 0,
         )
         known = self._read.get(key)
@@ -296,18 +297,19 @@ class Program(Objects):
                 frame.locals[first[0].arg] = function.bound
         for number, name in enumerate(names):
             value = values[number] if number < len(values) else arguments.named.get(name)
-            self._bind_parameter(frame, function, name, value)
+            self._bind_parameter(frame, function, name, value, arguments.unknown)
         if parameters.vararg is not None:
             frame.locals[parameters.vararg.arg] = Several(list(values[len(names) :]))
         for each in parameters.kwonlyargs:
-            self._bind_parameter(frame, function, each.arg, arguments.named.get(each.arg))
+            given = arguments.named.get(each.arg)
+            self._bind_parameter(frame, function, each.arg, given, arguments.unknown)
 
     def _bind_parameter(
-        self, frame: Frame, function: Function, name: str, value: Value | None
+        self, frame: Frame, function: Function, name: str, value: Value | None, unknown: bool
     ) -> None:
         if value is None:
             default = _default(function.node.args, name)
-            if isinstance(default, ast.Constant):
+            if isinstance(default, ast.Constant) and not unknown:
                 frame.locals[name] = Constant(default.value)
                 return
             value = self._annotated(function, name)
@@ -460,7 +462,7 @@ class Program(Objects):
         called = set(self.called)
         caller = self.frame(function.unit)
         frozen = self.frozen
-        value = self.invoke(caller, function.node, function, Arguments.none())
+        value = self.invoke(caller, function.node, function, Arguments.of_nobody())
         self.called, self.frozen = called, frozen
         return value
 

@@ -80,14 +80,14 @@ def _is_called_by_name(program: Program, node: ast.AST) -> bool:
 def _read(program: Program, function: Function, cls: ClassUnit | None) -> Root | None:
     frame = program.frame(program.main)
     closures = len(program.closures)
-    program.invoke(frame, function.node, function, Arguments.none())
+    program.invoke(frame, function.node, function, Arguments.of_nobody())
     block = frame.out
     if not block:
         return None
     for closure, outer in program.closures[closures:]:
         if id(closure.node) not in program.called and program.main.has_events(closure.node):
             inner = program.frame(closure.unit, closure=outer.locals)
-            program.invoke(inner, closure.node, closure, Arguments.none())
+            program.invoke(inner, closure.node, closure, Arguments.of_nobody())
             if inner.out and not _is_returned(program, outer.node, closure.node):
                 block = [*block, *_looped(inner.out)]
     if not _steps_outside_loops(block):

@@ -22,6 +22,8 @@ from zerograd.static.engine.ir import (
     Branch,
     Haze,
     Loop,
+    has_effect,
+    walk,
 )
 from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.stores import names_stored
@@ -369,7 +371,7 @@ def _rounds(frame: Frame, body: list[ast.stmt]) -> Block:
         return block
     loop = Loop(None, frame.loop)
     loop.body = [*block, BREAK]
-    loop.endless = True
+    loop.endless = loop.once = True
     return [loop]
 
 
@@ -393,7 +395,8 @@ def _runs_once(source: ast.expr) -> bool:
 def _read_loop(
     frame: Frame, loop: Loop, body: list[ast.stmt], orelse: list[ast.stmt], once: bool = False
 ) -> None:
-    outer, frame.loop = frame.loop, loop
+    outer = frame.loop
+    frame.loop = outer if once else loop
     before = dict(frame.locals)
     loop.body.extend(read_block(frame, body))
     frame.loop = outer
@@ -403,8 +406,8 @@ def _read_loop(
     loop.otherwise = read_block(frame, orelse)
     if once:
         loop.body.append(BREAK)
-        loop.endless = True
-    if loop.body or loop.otherwise:
+        loop.endless = loop.once = True
+    if has_effect([loop]) or any(node is RETURN for node in walk([loop])):
         frame.emit(loop)
 
 
