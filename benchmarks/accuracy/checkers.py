@@ -85,11 +85,14 @@ def dslinter(paths: Sequence[Path], rivals: Path) -> list[Said]:
 
 
 _MLDOCT = """
-import json, sys
-from mldoctor.linter import lint_script
+import importlib.util, json, sys
+# Its package imports a model server at once; the linter is a module without imports.
+spec = importlib.util.spec_from_file_location("linter", sys.argv[1])
+linter = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(linter)
 for path in json.load(sys.stdin):
     try:
-        found = lint_script(path)[0]
+        found = linter.lint_script(path)[0]
     except Exception:
         continue
     for item in found:
@@ -101,8 +104,9 @@ for path in json.load(sys.stdin):
 def mldoct(paths: Sequence[Path], rivals: Path) -> list[Said]:
     """Return its missing-zero_grad finding, from its linter called in one process."""
     python = rivals / "mldoct" / "bin" / "python"
+    linter = next((rivals / "mldoct").glob("lib/python*/site-packages/mldoctor/linter.py"))
     done = subprocess.run(
-        [str(python), "-c", _MLDOCT],
+        [str(python), "-c", _MLDOCT, str(linter)],
         input=json.dumps([str(p) for p in paths]),
         capture_output=True,
         text=True,

@@ -26,10 +26,15 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One rule broken, with every line that is part of it, the reported one first."""
+    """One rule broken, with every line that is part of it, the reported one first.
+
+    An empty step is sure only if the next one at its spot is empty too: a single one
+    may be the start of an epoch.
+    """
 
     code: str
     lines: tuple[int, ...]
+    sure: bool = True
 
 
 @dataclass(slots=True)
@@ -39,8 +44,7 @@ class _State:
     fresh: bool = False  # something came after the last clear or step
     scaler: object = None
     lost: list[tuple[Event, Event]] = field(default_factory=list)  # (backward, clear)
-    last_fill: int = -1
-    last_unscale: int = -1
+    touched: bool = False  # filled or cleared at least once
 
     @property
     def phase(self) -> str:
@@ -61,8 +65,10 @@ class _Judge:
         self.events = events
         self.found: dict[tuple[str, int], Fault] = {}
         self.states: dict[Bucket, _State] = {}
-        self.empty_steps: dict[tuple[object, int], int] = {}
+        self.empty_steps: dict[tuple[object, int], int] = {}  # in a row
+        self.all_empty: dict[tuple[object, int], int] = {}
         self.pending: dict[object, dict[object, Event]] = {}
+        self.updated: set[int] = set()  # lines of scaler steps that an update followed
         self.early: dict[Bucket, Event] = {}
 
     def run(self) -> list[Fault]:
@@ -70,7 +76,8 @@ class _Judge:
             getattr(self, f"_{event.kind}")(index, event)
         for steps in self.pending.values():
             for step in steps.values():
-                self._add("ZG302", step.line)
+                if step.line not in self.updated:
+                    self._add("ZG302", step.line)
         return list(self.found.values())
 
     def _add(self, code: str, line: int, *others: int) -> None:
@@ -83,6 +90,7 @@ class _Judge:
         for state in self._of(event.buckets):
             if state.phase == "FRESH":
                 state.lost += [(backward, event) for _, backward in state.contributions]
+            state.touched = True
             state.contributions = []
             state.spent = state.fresh = False
             state.scaler = None
@@ -91,12 +99,10 @@ class _Judge:
 
     def _backward(self, index: int, event: Event) -> None:
         for state in self._of(event.buckets):
+            state.touched = True
             state.contributions.append((index, event))
             state.fresh = True
             state.scaler = event.scaler or state.scaler
-            state.last_fill = index
-        for bucket in event.buckets:
-            self.early.pop(bucket, None)
 
     def _assign(self, index: int, event: Event) -> None:
         self._clear(index, event)
@@ -105,7 +111,6 @@ class _Judge:
     def _unscale(self, index: int, event: Event) -> None:
         for state in self._of(event.buckets):
             state.scaler = None
-            state.last_unscale = index
 
     def _clip(self, index: int, event: Event) -> None:
         states = self._of(event.buckets)
@@ -115,7 +120,8 @@ class _Judge:
             self._add("ZG304", event.line)
 
     def _update(self, index: int, event: Event) -> None:
-        self.pending.pop(event.scaler, None)
+        followed = self.pending.pop(event.scaler, {})
+        self.updated.update(step.line for step in followed.values())
         for bucket, state in self.states.items():
             if state.phase in ("FRESH", "STALE") and state.scaler in (None, event.scaler):
                 self.early[bucket] = event
@@ -137,6 +143,8 @@ class _Judge:
             self._empty_step(event, states)
         else:
             self._window(event, states)
+        if phases != {"EMPTY"}:
+            self.empty_steps.pop((event.owner, event.line), None)
         for state in states:
             if state.contributions:
                 state.spent, state.fresh = True, False
@@ -153,12 +161,20 @@ class _Judge:
                 self._add("ZG305", self.early.pop(bucket).line, event.line)
 
     def _empty_step(self, event: Event, states: list[_State]) -> None:
-        # One empty step may be the first round of a loop that steps before it fills.
+        # One empty step may be the first round of a loop that steps before it fills, and a
+        # step on what nothing ever fills or clears is made to move a schedule.
+        if not any(state.touched for state in states):
+            return
         key = (event.owner, event.line)
         self.empty_steps[key] = self.empty_steps.get(key, 0) + 1
         clears = tuple(clear.line for state in states for _, clear in state.lost)
-        if self.empty_steps[key] >= 2:
-            self._add("ZG102" if clears else "ZG401", event.line, *clears)
+        self.all_empty[key] = self.all_empty.get(key, 0) + 1
+        if self.all_empty[key] >= 2:
+            code = "ZG102" if clears else "ZG401"
+            sure = self.empty_steps[key] >= 2
+            old = self.found.get((code, event.line))
+            if old is None or (sure and not old.sure):
+                self.found[(code, event.line)] = Fault(code, (event.line, *clears), sure)
 
     def _window(self, event: Event, states: list[_State]) -> None:
         for state in states:

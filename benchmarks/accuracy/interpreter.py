@@ -449,7 +449,9 @@ def _event(
     if raw.kind == "backward":
         roots = frozenset().union(*(t.made_of for t in things)) if things else frozenset()
         filled = frozenset(b for b in every if any(related(r, b) for r in roots)) | anonymous
-        filled = frozenset(b for b in filled or every if b.born < raw.at)
+        if not filled and not any(node.is_network for root in roots for node in root.ancestors()):
+            filled = every  # nothing is known of where this loss comes from
+        filled = frozenset(b for b in filled if b.born < raw.at)
         scaler = next((t.scaler for t in things if t.scaler is not None), None)
         return Event("backward", raw.line, filled, None, scaler)
     touched = frozenset()
@@ -554,7 +556,7 @@ def _keep(
 ) -> bool:
     found = faults(resolve(interpreter.raw))
     found += [Fault("ZG103", (r.line,)) for r in interpreter.raw if r.kind == "uncalled"]
-    keys = {(fault.code, fault.lines[0]) for fault in found}
+    keys = {(fault.code, fault.lines[0]) for fault in found if fault.sure}
     outcome.every_path = keys if outcome.paths == 0 else outcome.every_path & keys
     for fault in found:
         outcome.faults.setdefault((fault.code, fault.lines[0]), fault)

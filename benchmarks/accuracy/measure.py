@@ -14,11 +14,13 @@ import argparse
 import ast
 import hashlib
 import json
+import os
 import shutil
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -78,49 +80,90 @@ def distinct_units(
         yield path, text, fresh, len(units) - len(fresh)
 
 
-def check_mutant(text: str, original: Path, target: Path) -> list[Said]:
+def check_mutant(text: str, target: Path) -> list[Said]:
     """Check a mutant in the place of its original, so that its project is around it."""
-    kept = target.read_bytes() if target.exists() else None
-    target.write_text(text, encoding="utf-8", errors="surrogatepass")
-    try:
-        return zerograd([target])
-    finally:
-        if kept is None:
-            target.unlink()
-        else:
-            target.write_bytes(kept)
+    fresh = target.with_name(f"{target.name}.new")
+    fresh.write_text(text, encoding="utf-8", errors="surrogatepass")
+    fresh.replace(target)  # the original is a hard link: its content must not be written to
+    return zerograd([target])
+
+
+def measure_originals(repository: Path, workplace: Path) -> tuple[int, list[Said]]:
+    """Return the number of files, and what is said of them as they are."""
+    tree = workplace / f"{repository.name}.originals" / repository.name
+    shutil.copytree(repository, tree, copy_function=os.link)
+    said = [
+        Said(
+            Path(s.path).resolve().relative_to(tree.parent.resolve()).as_posix(),
+            s.line,
+            s.code,
+            s.message,
+        )
+        for s in zerograd([tree])
+    ]
+    files = sum(1 for path in tree.rglob("*") if path.is_file())
+    shutil.rmtree(tree.parent)
+    return files, said
+
+
+def measure_file(
+    repository: Path, workplace: Path, path: Path, text: str, units: list[Unit], cache: Path | None
+) -> tuple[list[Trial], list[tuple[str, str]]]:
+    """Break every unit of one file in every way, and check each mutant."""
+    tree = workplace / f"{repository.name}.{os.getpid()}"
+    if not tree.exists():
+        shutil.copytree(repository, tree, copy_function=os.link)
+    inside = path.relative_to(repository)
+    target = tree / inside
+    if path.suffix == ".ipynb":
+        target = target.with_name(f"{path.stem}_notebook.py".replace(" ", "_"))
+    verdicts = Verdicts(cache)
+    trials: list[Trial] = []
+    refused: list[tuple[str, str]] = []
+    for unit in units:
+        chain = chain_of(unit)
+        for mutant in mutate(Subject(text, unit)):
+            if isinstance(mutant, tuple):
+                refused.append(mutant)
+                continue
+            said = check_mutant(mutant.text, target)
+            verdict = verdicts.of(mutant, chain)
+            trials.append(Trial(mutant, repository.name, inside.as_posix(), said, verdict))
+    target.unlink(missing_ok=True)
+    if path.suffix == ".py":
+        os.link(path, target)
+    verdicts.save()
+    return trials, refused
 
 
 def measure_repository(
-    repository: Path, workplace: Path, seen: set[str], verdicts: Verdicts, into: Measurement
+    repository: Path,
+    workplace: Path,
+    seen: set[str],
+    cache: Path | None,
+    pool: Executor,
+    into: Measurement,
 ) -> None:
-    tree = workplace / repository.name
-    shutil.copytree(repository, tree)
-    into.all_files += sum(1 for path in tree.rglob("*") if path.is_file())
-    for said in zerograd([tree]):
-        place = Path(said.path).resolve().relative_to(workplace.resolve()).as_posix()
-        into.originals.append(Said(place, said.line, said.code, said.message))
+    files, said = measure_originals(repository, workplace)
+    into.all_files += files
+    into.originals += said
+    work = []
     for path, text, units, copies in distinct_units(repository, seen):
-        inside = path.relative_to(repository)
-        target = tree / inside
-        if path.suffix == ".ipynb":
-            target = target.with_name(f"{path.stem}_notebook.py".replace(" ", "_"))
         into.files += 1
         into.repositories[repository.name] += 1
         into.units += len(units)
         into.copies += copies
-        for unit in units:
-            chain = chain_of(unit)
-            for mutant in mutate(Subject(text, unit)):
-                if isinstance(mutant, tuple):
-                    into.refused[mutant] += 1
-                    continue
-                said = check_mutant(mutant.text, path, target)
-                verdict = verdicts.of(mutant, chain)
-                into.trials.append(
-                    Trial(mutant, repository.name, inside.as_posix(), said, verdict)
-                )
-    shutil.rmtree(tree)
+        name = hashlib.sha1(str(path.relative_to(repository.parent)).encode()).hexdigest()
+        kept = cache / f"{name}.json" if cache is not None else None
+        work.append(
+            pool.submit(measure_file, repository, workplace, path, text, units, kept)
+        )
+    for task in work:
+        trials, refused = task.result()
+        into.trials += trials
+        into.refused.update(refused)
+    for tree in workplace.glob(f"{repository.name}.*"):
+        shutil.rmtree(tree)
 
 
 def table(measurement: Measurement) -> dict[str, dict[str, float | int]]:
@@ -173,22 +216,27 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, required=True, help="folder of repositories")
     parser.add_argument("--results", type=Path, help="JSON file to write")
     parser.add_argument("--misses", type=Path, help="Markdown list of what was missed")
-    parser.add_argument("--cache", type=Path, help="file that keeps the interpreter's verdicts")
+    parser.add_argument("--cache", type=Path, help="folder that keeps the interpreter's verdicts")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", help="only repositories whose name contains this")
     args = parser.parse_args()
-    verdicts = Verdicts(args.cache)
     measurement = Measurement()
     seen: set[str] = set()
     started = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="accuracy-") as folder:
+    # Beside the corpus, not in /tmp: hard links do not cross file systems. A folder of
+    # its own with a repository mark keeps an outer .gitignore out of it.
+    with (
+        tempfile.TemporaryDirectory(prefix="accuracy-", dir=args.corpus.parent) as folder,
+        ProcessPoolExecutor(args.jobs) as pool,
+    ):
+        (Path(folder) / ".git").mkdir()
         for repository in sorted(p for p in args.corpus.iterdir() if p.is_dir()):
             if args.only and args.only not in repository.name:
                 continue
-            measure_repository(repository, Path(folder), seen, verdicts, measurement)
-            verdicts.save()
+            measure_repository(repository, Path(folder), seen, args.cache, pool, measurement)
             seconds = time.perf_counter() - started
-            print(f"{repository.name}: {len(measurement.trials)} mutants so far, {seconds:.0f} s",
-                  flush=True)
+            count = len(measurement.trials)
+            print(f"{repository.name}: {count} mutants so far, {seconds:.0f} s", flush=True)
     result = report(measurement)
     text = json.dumps(result, indent=1)
     if args.results:

@@ -67,6 +67,8 @@ class Verdicts:
             self._known = json.loads(cache.read_text())
 
     def of(self, mutant: Mutant, chain: Chain) -> str:
+        if mutant.codes == {"ZG103"}:
+            return "real"  # a method without its call is wrong on any path, or on none it runs
         key = repr((self._version, mutant.text, chain, sorted(mutant.codes), sorted(mutant.lines)))
         name = hashlib.sha1(key.encode("utf-8", "surrogatepass")).hexdigest()
         if name not in self._known:

@@ -1,0 +1,110 @@
+"""Compare the checker with the brute-force interpreter on small random programs.
+
+    python -m benchmarks.accuracy.agreement --count 2000 --seed 0
+
+Two things are demanded. Nothing is reported that happens on no path. What happens on
+every path is reported. Between these two, a fault on some paths only, the checker may
+speak or stay silent: its rule for that is its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from dataclasses import dataclass
+
+from benchmarks.accuracy.generate_loops import generate
+from benchmarks.accuracy.history import Fault
+from benchmarks.accuracy.interpreter import Outcome, explore
+
+# One fault is reported once, under the first of its family that applies.
+FAMILIES = (
+    frozenset({"ZG101", "ZG201", "ZG402"}),
+    frozenset({"ZG102", "ZG401", "ZG501"}),
+    frozenset({"ZG301"}),
+    frozenset({"ZG302"}),
+    frozenset({"ZG303"}),
+    frozenset({"ZG304"}),
+    frozenset({"ZG305"}),
+)
+EXECUTED = frozenset().union(*FAMILIES)
+
+
+def family(code: str) -> frozenset[str]:
+    return next((f for f in FAMILIES if code in f), frozenset({code}))
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """One thing the two witnesses do not agree on."""
+
+    seed: int
+    kind: str  # "invented" or "missed"
+    code: str
+    line: int
+    text: str
+
+
+def said_by_checker(text: str) -> list[tuple[str, int]]:
+    from zerograd import check_source
+
+    return [(f.rule.code, f.spot.line) for f in check_source(text)]
+
+
+def compare(text: str, seed: int = 0, limit: int = 512) -> list[Disagreement] | None:
+    """Return the disagreements on one program, or None where it has too many paths."""
+    outcome = explore(text, limit=limit)
+    if not outcome.complete:
+        return None
+    said = said_by_checker(text)
+    found = [
+        Disagreement(seed, "invented", code, line, text)
+        for code, line in said
+        if code in EXECUTED and not _happens(code, line, outcome)
+    ]
+    for code, line in sorted(outcome.every_path):
+        fault = outcome.faults[(code, line)]
+        if not _reported(fault, said):
+            found.append(Disagreement(seed, "missed", code, line, text))
+    return found
+
+
+def _happens(code: str, line: int, outcome: Outcome) -> bool:
+    return any(
+        fault.code in family(code) and line in fault.lines for fault in outcome.faults.values()
+    )
+
+
+def _reported(fault: Fault, said: list[tuple[str, int]]) -> bool:
+    """Tell whether a fault was reported: one report may stand for a family's several."""
+    return any(code in family(fault.code) for code, _ in said)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--show", type=int, default=5, help="programs to print of each kind")
+    args = parser.parse_args()
+    tally: Counter[str] = Counter()
+    shown: Counter[tuple[str, str]] = Counter()
+    for seed in range(args.seed, args.seed + args.count):
+        text = generate(seed)
+        result = compare(text, seed)
+        tally["programs" if result is not None else "too many paths"] += 1
+        for item in result or []:
+            tally[f"{item.kind} {item.code}"] += 1
+            shown[(item.kind, item.code)] += 1
+            if shown[(item.kind, item.code)] <= args.show:
+                print(f"--- seed {seed}: {item.kind} {item.code} at line {item.line}")
+                print(_numbered(text))
+    for name, count in sorted(tally.items()):
+        print(f"{count:6} {name}")
+
+
+def _numbered(text: str) -> str:
+    return "\n".join(f"{n:3} {line}" for n, line in enumerate(text.splitlines(), 1))
+
+
+if __name__ == "__main__":
+    main()
