@@ -53,6 +53,7 @@ def render(recorded: dict[str, Any] | None = None) -> str:
     return environment.from_string(_asset("lab.html")).render(
         recorded=recorded,
         frameworks=frameworks,
+        device=json.loads(_text("device.json")),
         words=words,
         snippets={myth.snippet: _text(f"snippets/{myth.snippet}.py") for myth in words.myths},
         css=_asset("lab.css"),

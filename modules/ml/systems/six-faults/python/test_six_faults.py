@@ -8,6 +8,7 @@ torch = pytest.importorskip("torch")
 
 import six_faults  # noqa: E402
 
+from zerograd import check_source, watch  # noqa: E402
 from zerograd.learn.exercise import find  # noqa: E402
 from zerograd.learn.grading import checks_of, first_failure, load  # noqa: E402
 
@@ -26,6 +27,24 @@ def test_the_starter_runs_and_looks_harmless(capsys):
     space["main"]()
     losses = [float(line.split()[-1]) for line in capsys.readouterr().out.splitlines()]
     assert losses[4] < losses[3] < losses[2] < losses[1] < losses[0]
+
+
+SEEN_BY_BOTH = {"ZG101", "ZG102", "ZG201", "ZG301", "ZG501"}
+
+
+def test_the_static_witness_names_six_faults_of_six_rules():
+    codes = [finding.rule.code for finding in check_source(EXERCISE.starter(), "starter.py")]
+    assert sorted(codes) == sorted(SEEN_BY_BOTH | {"ZG103"})
+
+
+def test_the_live_witness_names_them_too(tmp_path, capsys):
+    file = tmp_path / "starter.py"
+    file.write_text(EXERCISE.starter(), encoding="utf-8")
+    with watch(policy="collect") as seen:
+        load(file).main()
+    codes = {finding.rule.code for finding in seen.findings}
+    # a clear that is never called is, in a run, simply a clear that is not there: ZG101
+    assert codes == SEEN_BY_BOTH
 
 
 # what a learner may leave as it was, or change for the worse
