@@ -113,7 +113,7 @@ def clears_and_norms(name: str) -> dict[str, Any]:
     for p in apart:
         p.grad = torch.full_like(p, 1e-3)
     arena = GradArena(together)
-    arena.flats()[0].fill_(1e-3)
+    arena.collect()[0].fill_(1e-3)
     optimizer = torch.optim.AdamW(apart, lr=1e-3)
     cached = [p.grad for p in apart]
     slow = 5 if name != "gpt2" else 20
@@ -128,7 +128,7 @@ def clears_and_norms(name: str) -> dict[str, Any]:
     )  # fmt: skip
     for grad in cached:
         grad.fill_(1e-3)
-    arena.flats()[0].fill_(1e-3)
+    arena.collect()[0].fill_(1e-3)
     norms = interleaved(
         {
             "clip_grad_norm_": lambda: clip_grad_norm_(apart, 1e9),
@@ -164,12 +164,12 @@ def clears_and_norms(name: str) -> dict[str, Any]:
     return row
 
 
-def twin_steps(name: str, rounds: int, times: int) -> dict[str, Any]:
+def twin_steps(name: str, rounds: int, times: int, kind: str = "AdamW") -> dict[str, Any]:
     """Whole steps on copies of one model, so that nothing is shared but the machine."""
 
     def fresh() -> tuple[Workload, torch.optim.Optimizer]:
         workload = make_workload(name, CUDA)
-        return workload, torch.optim.AdamW(workload.parameters, lr=1e-6, fused=True)
+        return workload, getattr(torch.optim, kind)(workload.parameters, lr=1e-6, fused=True)
 
     works: dict[str, Callable[[], object]] = {}
     peaks: dict[str, float] = {}
@@ -201,6 +201,7 @@ def twin_steps(name: str, rounds: int, times: int) -> dict[str, Any]:
         return work
 
     def arena(clip: bool) -> Callable[[], object]:
+        """Gradients that stay in the buffer."""
         workload, optimizer = fresh()
         held = GradArena(workload.parameters)
         assert workload.loss is not None
@@ -251,6 +252,7 @@ def twin_steps(name: str, rounds: int, times: int) -> dict[str, Any]:
     found = interleaved(works, times=times, rounds=rounds)
     return {
         "model": name,
+        "optimizer": f"fused {kind}",
         "us": found,
         "peak_gb": peaks,
         "arena_speedup_with_clip": found["clip: none"] / found["clip: arena"],
@@ -272,7 +274,7 @@ def captured() -> dict[str, Any]:
     x = torch.randn(64, 256, device=CUDA)
     works: dict[str, Callable[[], object]] = {}
     ends: dict[str, list[torch.Tensor]] = {}
-    graphs = []
+    kept = []
     for label in ("none", "none again", "zero", "arena", "clip: none", "clip: arena"):
         model = copy.deepcopy(start)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True, capturable=True)
@@ -307,7 +309,7 @@ def captured() -> dict[str, Any]:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             work()
-        graphs.append(graph)
+        kept.append((graph, work))  # a replay uses the memory of all that the work holds
         works[label] = graph.replay
         ends[label] = list(model.parameters())
     for replay in works.values():
@@ -345,8 +347,9 @@ def main() -> None:
         "gpt2": lambda: clears_and_norms("gpt2"),
         "10k": lambda: clears_and_norms("10k"),
         "4k": lambda: clears_and_norms("4k"),
-        "steps_many": lambda: twin_steps("many", rounds=7, times=3),
-        "steps_gpt2": lambda: twin_steps("gpt2", rounds=7, times=5),
+        "steps_many": lambda: twin_steps("many", rounds=11, times=3),
+        "steps_many_sgd": lambda: twin_steps("many", rounds=11, times=3, kind="SGD"),
+        "steps_gpt2": lambda: twin_steps("gpt2", rounds=11, times=5),
         "captured": captured,
     }
     folder.mkdir(parents=True, exist_ok=True)

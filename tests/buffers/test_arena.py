@@ -183,7 +183,7 @@ def test_one_buffer_for_each_dtype_and_a_norm_over_all():
         layer(torch.ones(1, 3, dtype=layer.weight.dtype)).sum().backward()
     expected = sum(float(p.grad.double().norm()) ** 2 for p in model.parameters()) ** 0.5
     assert float(arena.norm()) == pytest.approx(expected, rel=1e-3)
-    assert len(arena.flats()) == 3
+    assert len(arena.collect()) == 3
 
 
 def test_a_half_precision_norm_does_not_overflow():
@@ -245,9 +245,11 @@ def test_a_step_with_an_arena_refuses_what_the_arena_cannot_hold():
 
 
 @pytest.mark.parametrize("misuse", ["bare backward before", "dropped inside", "other loss"])
-def test_a_step_with_an_arena_sees_misuse(misuse):
+@pytest.mark.parametrize("own", [False, True])
+def test_a_step_with_an_arena_sees_misuse(misuse, own):
     model = network()
-    step = Step(torch.optim.SGD(model.parameters(), lr=0.1), arena=True)
+    arena = GradArena(model) if own else True
+    step = Step(torch.optim.SGD(model.parameters(), lr=0.1), arena=arena, clip=1.0)
     with step:
         step.backward(loss_of(model))
     if misuse == "bare backward before":
@@ -263,9 +265,11 @@ def test_a_step_with_an_arena_sees_misuse(misuse):
             step.backward(loss_of(network(1)))
 
 
-def test_a_step_with_an_arena_survives_a_clear_to_none_between_blocks():
+@pytest.mark.parametrize("own", [False, True])
+def test_a_step_with_an_arena_survives_a_clear_to_none_between_blocks(own):
     model, twin = network(), network()
-    step = Step(torch.optim.SGD(model.parameters(), lr=0.1), arena=True)
+    arena = GradArena(model) if own else True
+    step = Step(torch.optim.SGD(model.parameters(), lr=0.1), arena=arena, clip=1e9)
     optimizer = torch.optim.SGD(twin.parameters(), lr=0.1)
     for seed in range(3):
         model.zero_grad()
@@ -276,3 +280,36 @@ def test_a_step_with_an_arena_survives_a_clear_to_none_between_blocks():
         optimizer.zero_grad()
     for p, q in zip(model.parameters(), twin.parameters(), strict=True):
         assert torch.equal(p, q)
+
+
+def test_gathered_gradients_survive_a_moved_model_a_new_group_and_an_unused_head():
+    model, twin, head = network(), network(), nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.5)
+    theirs = torch.optim.SGD(twin.parameters(), lr=0.1, weight_decay=0.5)
+    step = Step(optimizer, arena=True, clip=0.01)
+    before = head.weight.detach().clone()
+    for seed in range(4):
+        if seed == 1:
+            model.double()
+            twin.double()
+        if seed == 2:
+            optimizer.add_param_group({"params": list(head.parameters())})
+        if seed == 3:
+            model.float()
+            twin.float()
+        with step:
+            step.backward(loss_of(model, seed))
+        loss_of(twin, seed).backward()
+        nn.utils.clip_grad_norm_(twin.parameters(), 0.01)
+        theirs.step()
+        theirs.zero_grad()
+    for p, q in zip(model.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(p, q)
+    assert torch.equal(head.weight, before), "an unused head is not decayed"
+
+
+def test_a_sparse_gradient_is_refused_by_a_step_that_gathers():
+    table = nn.Embedding(5, 2, sparse=True)
+    step = Step(torch.optim.SGD(table.parameters(), lr=0.1), arena=True, clip=1.0)
+    with pytest.raises(StepError, match="sparse"), step:
+        step.backward(table(torch.tensor([1, 1])).sum())

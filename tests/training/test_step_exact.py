@@ -16,7 +16,7 @@ from token_task import (
 )
 from torch import nn
 
-from zerograd import Step, windows
+from zerograd import GradArena, Step, windows
 from zerograd.training.normalise import DeviceLedger, HostLedger, provisional_scale
 
 CLOSE = 1e-6
@@ -73,14 +73,14 @@ def test_skipped_micro_batches_and_weight_zero_count_for_nothing():
     assert relative_error(optimizer.seen[0], true_gradient(model, batches[1:3])) < CLOSE
 
 
-@pytest.mark.parametrize("arena", [False, True])
+@pytest.mark.parametrize("arena", [False, True, "own"])
 def test_the_clip_acts_on_the_mean_and_its_norm_is_reported(arena):
     model = TokenModel()
     batches = token_batches([100, 20, 7, 64])
     exact = true_gradient(model, batches)
     optimizer = Recorder(model.parameters())
     limit = float(exact.norm()) / 3
-    step = Step(optimizer, clip=limit, arena=arena)
+    step = Step(optimizer, clip=limit, arena=GradArena(model) if arena == "own" else arena)
     for _ in range(3):  # with provisional scales of 1 and of 2^-6
         with step:
             for batch in batches:

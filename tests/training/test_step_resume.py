@@ -9,7 +9,7 @@ import torch
 from token_task import TokenModel, mlp, token_batches, token_loss
 from torch.amp import GradScaler
 
-from zerograd import Step, StepError, windows
+from zerograd import GradArena, Step, StepError, windows
 
 COUNTS = [100, 3, 50, 128, 17, 64, 9]
 
@@ -30,10 +30,11 @@ def setup(arena, scaled):
     model = TokenModel()
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     scaler = GradScaler("cpu", init_scale=256.0) if scaled else None
-    return model, optimizer, scaler, Step(optimizer, scaler=scaler, clip=1.0, arena=arena)
+    held = GradArena(model) if arena == "own" else arena
+    return model, optimizer, scaler, Step(optimizer, scaler=scaler, clip=1.0, arena=held)
 
 
-@pytest.mark.parametrize("arena", [False, True])
+@pytest.mark.parametrize("arena", [False, True, "own"])
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("stop", range(1, 7))
 def test_a_run_stopped_after_any_micro_batch_goes_on_bit_equal(arena, scaled, stop):

@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 
 from zerograd.bench.workloads import Workload, make_optimizer
 from zerograd.buffers.arena import GradArena
+from zerograd.training.step import Step
 
 MAX_NORM = 1.0
 
@@ -66,16 +67,23 @@ class Zero(Policy):
 
 
 class Arena(Policy):
-    """Keeps the gradients in one buffer."""
+    """One buffer: a GradArena that holds the gradients, and with clipping Step(arena=True)."""
 
     name = "arena"
 
     def __init__(self, workload: Workload, device: torch.device) -> None:
         super().__init__(workload, device)
-        self.arena = GradArena(self.parameters)
+        self._arena: GradArena | None = None
+        self._step: Step | None = None
+
+    @property
+    def arena(self) -> GradArena:
+        if self._arena is None:
+            self._arena = GradArena(self.parameters)
+        return self._arena
 
     def fill(self) -> None:
-        for flat in self.arena.flats():
+        for flat in self.arena.collect():
             flat.fill_(1e-3)
 
     def clear(self) -> None:
@@ -86,14 +94,22 @@ class Arena(Policy):
 
     def step(self, clip: bool) -> None:
         assert self.workload.loss is not None
-        self.workload.loss().backward()
         if clip:
-            self.arena.clip_(MAX_NORM)
+            if self._step is None:
+                self._step = Step(self.optimizer, clip=MAX_NORM, arena=True)
+            with self._step:
+                self._step.backward(self.workload.loss())
+            return
+        arena = self.arena
+        self.workload.loss().backward()
         self.optimizer.step()
-        self.arena.zero_()
+        arena.zero_()
 
     def close(self) -> None:
-        self.arena.release()
+        if self._arena is not None:
+            self._arena.release()
+        if self._step is not None:
+            self._step.close()
 
 
 class InBackward(Policy):

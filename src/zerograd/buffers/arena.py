@@ -24,7 +24,11 @@ from torch.optim import Optimizer
 from zerograd.errors import StepError
 
 ALIGNMENT = 16  # bytes: the widest load of a GPU thread
-CHECKED_AT_CLEAR = 512
+CHECKED_AT_CLEAR = 32
+
+# as functions, so that a list of thousands is gone through without a line of Python for each
+_grad_of = torch.Tensor.grad.__get__  # type: ignore[union-attr]
+_address_of = torch.Tensor.data_ptr
 
 
 class _Flag:
@@ -39,7 +43,7 @@ class _Flag:
         self.is_up = True
 
 
-class _Block:
+class Block:
     """The gradients of one device and dtype."""
 
     __slots__ = ("clean_version", "flat", "offsets", "parameters", "pointers", "views")
@@ -69,6 +73,13 @@ class _Block:
         like = torch.empty_like(parameter, device="meta", memory_format=torch.preserve_format)
         return self.flat.as_strided(parameter.shape, like.stride(), self.offsets[index])
 
+    def is_whole(self) -> bool:
+        """Whether every gradient lies in its place."""
+        try:
+            return list(map(_address_of, map(_grad_of, self.parameters))) == self.pointers
+        except (TypeError, RuntimeError):  # None has no address, nor has a sparse tensor
+            return False
+
     def off(self, indices: Iterable[int]) -> list[int]:
         """Which of these gradients do not lie in the buffer."""
         found = []
@@ -95,7 +106,7 @@ class GradArena:
 
     def __init__(self, params: nn.Module | Optimizer | Iterable[torch.Tensor]) -> None:
         self._flag = _Flag()
-        self._blocks: list[_Block] = []
+        self._blocks: list[Block] = []
         self._turn = 0
         self.add(params)
         if not self._blocks:
@@ -134,14 +145,14 @@ class GradArena:
 
     def norm(self, norm_type: float = 2.0) -> torch.Tensor:
         """The norm of all gradients as one vector, as a tensor (the host does not wait)."""
-        return self.norm_of(self.flats(), norm_type)
+        return self.norm_of(self.collect(), norm_type)
 
     def clip_(self, max_norm: float, norm_type: float = 2.0) -> torch.Tensor:
         """Scale all gradients so that their norm is at most `max_norm`; the norm before."""
         max_norm = float(max_norm)
         if math.isnan(max_norm) or max_norm < 0.0:
             raise ValueError(f"max_norm is a number of at least 0, but is {max_norm}")
-        flats = self.flats()
+        flats = self.collect()
         norm = self.norm_of(flats, norm_type)
         if max_norm != math.inf:
             coefficient = torch.clamp(max_norm / (norm + 1e-6), max=1.0)
@@ -151,14 +162,12 @@ class GradArena:
 
     def scale_(self, factor: float | torch.Tensor) -> None:
         """Multiply all gradients."""
-        for flat in self.flats():
+        for flat in self.collect():
             flat.mul_(factor.to(flat.device) if isinstance(factor, torch.Tensor) else factor)
 
-    def flats(self) -> list[torch.Tensor]:
+    def collect(self) -> list[torch.Tensor]:
         """The buffers, once every gradient is known to lie in them."""
-        if not _is_capturing() and any(
-            block.off(range(len(block.parameters))) for block in self._blocks
-        ):
+        if not _is_capturing() and not all(block.is_whole() for block in self._blocks):
             self._repair()
         return [block.flat for block in self._blocks]
 
@@ -234,10 +243,7 @@ class GradArena:
 
     def _build(self, parameters: list[torch.Tensor]) -> None:
         """New buffers for these parameters, with the gradients they hold now."""
-        groups: dict[tuple[torch.device, torch.dtype], list[torch.Tensor]] = {}
-        for parameter in parameters:
-            groups.setdefault((parameter.device, parameter.dtype), []).append(parameter)
-        self._blocks = [_Block(group) for group in groups.values()]
+        self._blocks = [Block(group) for group in group_parameters(parameters)]
         self._flag = _Flag()  # the old views go now, and that is no news
         for block in self._blocks:
             was_clean = all(parameter.grad is None for parameter in block.parameters)
@@ -245,7 +251,7 @@ class GradArena:
                 self._attach(block, index)
             block.clean_version = block.flat._version if was_clean else -1
 
-    def _attach(self, block: _Block, index: int) -> None:
+    def _attach(self, block: Block, index: int) -> None:
         parameter = block.parameters[index]
         grad = parameter.grad
         view = block.view(index)
@@ -260,6 +266,14 @@ class GradArena:
             view.copy_(grad.detach())
         parameter.grad = view
         block.views[index] = weakref.ref(view, self._flag.raise_it)
+
+
+def group_parameters(parameters: Iterable[torch.Tensor]) -> list[list[torch.Tensor]]:
+    """One list per device and dtype."""
+    groups: dict[tuple[torch.device, torch.dtype], list[torch.Tensor]] = {}
+    for parameter in parameters:
+        groups.setdefault((parameter.device, parameter.dtype), []).append(parameter)
+    return list(groups.values())
 
 
 def _lies_at(grad: torch.Tensor, pointer: int) -> bool:

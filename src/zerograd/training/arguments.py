@@ -11,6 +11,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from zerograd.buffers.arena import GradArena
+from zerograd.buffers.gather import Gather
 from zerograd.errors import StepError
 
 
@@ -43,7 +44,7 @@ def make_arena(
     parameters: list[torch.Tensor],
     models: list[nn.Module],
     optimizers: list[Optimizer],
-) -> GradArena | None:
+) -> GradArena | Gather | None:
     if arena is False or arena is None:
         return None
     for optimizer in optimizers:
@@ -69,7 +70,7 @@ def make_arena(
             "arena=True cannot hold sharded gradients: fully_shard keeps its own flat buffers. "
             "Leave arena out of this Step."
         )
-    return GradArena(parameters)
+    return Gather(parameters)
 
 
 def refuse_loss(loss: torch.Tensor) -> None:

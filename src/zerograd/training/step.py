@@ -59,7 +59,8 @@ class Step:
     clip, norm_type: clip by the norm of all gradients together; `math.inf` only measures.
     clip_value: cut each element instead.
     scaler, scheduler: a `GradScaler`; one scheduler or several, moved only if stepped.
-    arena: keep the gradients in one flat buffer (True, or a GradArena of your own).
+    arena: True gathers the gradients in one flat buffer to take their norm and clip them;
+    a GradArena of your own keeps them there all the time, at fixed addresses.
     sync_every: exchange gradients between ranks at each micro-batch, not at the last one
     alone; slower, and saves the memory that FSDP2 needs to hold whole gradients.
     """
@@ -96,7 +97,9 @@ class Step:
             raise StepError("The optimizer holds no parameters, so there is nothing to step.")
         self._parameters = parameters
         self._ranks = find_ranks(self._models, parameters, sync_every=sync_every)
-        self._arena = make_arena(arena, parameters, self._models, self._optimizers)
+        flat = make_arena(arena, parameters, self._models, self._optimizers)
+        self._flat = flat
+        self._arena = flat if isinstance(flat, GradArena) else None  # gradients live in it
         self._guard = ownership.Guard(self._optimizers, self._scaler)
         ownership.claim(self._guard, parameters)
         weakref.finalize(self, self._guard.release)
@@ -108,7 +111,7 @@ class Step:
             norm_type=norm_type,
             scaler=self._scaler,
             schedulers=schedulers,
-            arena=self._arena,
+            arena=flat,
         )
         self._group_sizes = self._measure_groups()
         self._neighbours: list[torch.Tensor] = []
@@ -461,8 +464,8 @@ class Step:
         """A group was added to an optimizer, as for layers that are unfrozen later."""
         parameters = ownership.parameters_of(self._optimizers)
         ownership.claim(self._guard, parameters)
-        if self._arena is not None:
-            self._arena.add(parameters)
+        if self._flat is not None:
+            self._flat.add(parameters)
         self._parameters = parameters
         self._canaries.choose(parameters)
         self._group_sizes = self._measure_groups()

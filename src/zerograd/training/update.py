@@ -9,6 +9,7 @@ import torch
 from torch.optim import Optimizer
 
 from zerograd.buffers.arena import GradArena
+from zerograd.buffers.gather import Gather
 from zerograd.training import scaling
 from zerograd.training.clipping import (
     clip_parts_by_norm,
@@ -34,7 +35,7 @@ class Updater:
         norm_type: float,
         scaler: Any,
         schedulers: list[Any],
-        arena: GradArena | None,
+        arena: GradArena | Gather | None,
     ) -> None:
         self._optimizers = optimizers
         self._guard = guard
@@ -113,13 +114,14 @@ class Updater:
     def edit(self, parameters: list[torch.Tensor], factor: Factor) -> None:
         """Normalise and clip."""
         arena = self._arena
-        parts = dense_parts(parameters) if arena is None else arena.flats()
+        if self._clip is not None and arena is not None:
+            parts = arena.collect()
+            norm = GradArena.norm_of(parts, self._norm_type)
+            self._norm = clip_parts_by_norm(parts, norm, self._clip, factor)
+            return
+        parts = arena.collect() if isinstance(arena, GradArena) else dense_parts(parameters)
         if self._clip is not None:
-            norm = (
-                total_norm(parts, self._norm_type)
-                if arena is None
-                else arena.norm_of(parts, self._norm_type)
-            )
+            norm = total_norm(parts, self._norm_type)
             self._norm = clip_parts_by_norm(parts, norm, self._clip, factor)
             return
         if factor is not None:
