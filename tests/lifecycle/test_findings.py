@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from zerograd.lifecycle.events import Event, EventKind, Spot
 from zerograd.lifecycle.findings import in_order
 from zerograd.lifecycle.judge import judge
@@ -69,6 +71,44 @@ def test_an_unowned_gradient_in_a_clip_is_a_warning_and_without_one_a_note() -> 
     (clipped,) = judge([clear, fill, clip, step] * 4, ALL_RULES, held)
     assert (plain.rule.code, plain.rule.severity.value) == ("ZG105", "note")
     assert (clipped.rule.code, clipped.rule.severity.value) == ("ZG105", "warning")
+
+
+SCALER_TEXTS = {
+    "ZG301": (
+        [EventKind.BACKWARD, EventKind.CLIP],
+        "gradients are clipped while they still carry the scaler's factor",
+        "call scaler.unscale_(opt) before the clip",
+    ),
+    "ZG302": (
+        [EventKind.BACKWARD, EventKind.STEP],
+        "scaler.step(opt) is not followed by scaler.update()",
+        "call scaler.update() once after the last scaler.step() of an iteration",
+    ),
+    "ZG305": (
+        [EventKind.BACKWARD, EventKind.UNSCALE, EventKind.SCALER_UPDATE, EventKind.STEP],
+        "scaler.update() comes before scaler.step(opt), which then unscales again",
+        "call scaler.update() once, after the last scaler.step() of the iteration",
+    ),
+}
+
+
+@pytest.mark.parametrize("code", SCALER_TEXTS)
+def test_a_fault_with_a_scaler_names_the_users_own_scaler(code: str) -> None:
+    kinds, message, advice = SCALER_TEXTS[code]
+    events = [
+        Event(
+            kind, "opt", Spot("train.py", line), scaler="" if kind is EventKind.CLIP else "scaler"
+        )
+        for line, kind in enumerate(kinds, 1)
+    ]
+    finding = next(each for each in judge(events, ALL_RULES) if each.rule.code == code)
+    assert (finding.message, finding.advice) == (message, advice)
+
+
+def test_a_step_past_the_scaler_names_the_scaler_to_step_through() -> None:
+    scaled = Event(EventKind.BACKWARD, "opt", Spot("train.py", 1), scaler="amp")
+    (finding,) = judge([scaled, Event(EventKind.STEP, "opt", Spot("train.py", 2))], ALL_RULES)
+    assert finding.advice == "write amp.step(opt), then amp.update()"
 
 
 def test_a_fault_that_stays_is_one_finding_in_order() -> None:

@@ -57,6 +57,7 @@ CLEARED = f"{LOOP}; clear opt; backward net"
 KEPT = f"{LOOP}; backward net"
 FIRST = "backward net"
 SCALED = "backward net scaler=s"
+LOST = "clear opt; backward net scaler=s; clear opt"
 LEAK = "backward gen disc fills=opt_g,opt_d; step opt_g; backward disc fills=opt_d; step opt_d"
 
 CASES: dict[str, tuple[Paths, str, set[tuple[str, tuple[str, bool] | None]]]] = {
@@ -250,6 +251,47 @@ def test_a_step_that_finds_nothing_under_a_fixed_flag_is_certain() -> None:
     assert (verdict.rule.code, verdict.condition, verdict.certain) == ("ZG102", ("amp", True), True)
     (verdict,) = judge_set({"net": flagged}, event, ALL_RULES)
     assert (verdict.rule.code, verdict.certain) == ("ZG102", False)
+
+
+SPENT = run("clear both; backward net head; step both", "net")
+FRESH = run("clear both; backward net head; step both; clear both; backward net head", "net")
+
+
+@pytest.mark.parametrize(
+    ("spent_under", "certain_under"),
+    [
+        (("amp", "amp"), ("amp", True)),
+        (("amp", ""), ("amp", True)),
+        (("", ""), None),
+        (("amp", "not amp"), False),
+        (("amp", "last"), False),
+    ],
+)
+def test_two_buckets_break_a_rule_together_only_under_one_condition(
+    spent_under: tuple[str, str], certain_under: tuple[str, bool] | bool | None
+) -> None:
+    buckets = {}
+    for name, conditions in zip(("net", "head"), spent_under, strict=True):
+        buckets[name] = {SPENT: [literals(conditions)]}
+        if conditions:
+            other = conditions.removeprefix("not ")
+            otherwise = other if conditions.startswith("not ") else f"not {other}"
+            buckets[name][FRESH] = [literals(otherwise)]
+    (verdict,) = judge_set(buckets, read_event("step both", 99, HELD), ALL_RULES)
+    assert verdict.rule.code == "ZG402"
+    assert verdict.certain is (certain_under is not False)
+    if verdict.certain:
+        assert verdict.condition == certain_under
+
+
+def test_a_rule_that_must_hold_in_all_buckets_is_silent_where_one_cannot_break_it() -> None:
+    buckets = {"net": {SPENT: [literals("")]}, "head": {FRESH: [literals("")]}}
+    assert judge_set(buckets, read_event("step both", 99, HELD), ALL_RULES) == []
+
+
+def test_other_faults_of_a_step_are_told_beside_the_lost_gradient() -> None:
+    paths = {"": f"{SCALED}; step opt scaler=s; clear opt | {SCALED}; step opt scaler=s; {LOST}"}
+    assert certain(paths, "step opt scaler=s") == {("ZG102", None), ("ZG302", None)}
 
 
 def test_the_state_of_a_verdict_is_one_that_breaks_the_rule() -> None:

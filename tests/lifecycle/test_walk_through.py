@@ -526,6 +526,11 @@ FAULTY = [
         (("ZG503", 2),),
     ),
     Loop(
+        "a window of two whose losses are summed",
+        "backward net averaged=no\nstep opt when i % 2\nclear opt when i % 2",
+        (("ZG503", 2),),
+    ),
+    Loop(
         "DDP: every micro-batch synchronised",
         "backward net averaged=yes synchronised=yes\nstep opt when i % 4 == 3\n"
         "clear opt when i % 4 == 3",
