@@ -52,6 +52,8 @@ class Gather:
                 else:
                     filled.append(grad)
                     places.append(view)
+            if not filled:
+                continue
             try:
                 torch._foreach_copy_(places, filled)
             except (RuntimeError, NotImplementedError) as error:
