@@ -56,9 +56,7 @@ def run_once(command: list[str], timing: Timing) -> None:
             raise SystemExit(f"{command[0]} failed: {errors.read()[-500:]!r}")
     timing.wall.append(time.perf_counter() - started)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    timing.cpu.append(
-        after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    )
+    timing.cpu.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
 def side_by_side(commands: dict[str, list[str]], rounds: int) -> dict[str, dict[str, float]]:
@@ -90,7 +88,12 @@ def commands_for(folder: Path, rivals: Path | None, jobs: str | None) -> dict[st
     commands = {
         "zerograd": [*zerograd, *(["--jobs", jobs] if jobs else []), str(folder)],
         "ruff check --no-cache": [
-            str(here / "ruff"), "check", "--no-cache", "--isolated", "--exit-zero", str(folder)
+            str(here / "ruff"),
+            "check",
+            "--no-cache",
+            "--isolated",
+            "--exit-zero",
+            str(folder),
         ],
     }
     if rivals is not None and (rivals / "mldoct").exists():
@@ -102,9 +105,7 @@ def commands_for(folder: Path, rivals: Path | None, jobs: str | None) -> dict[st
     if rivals is not None and (rivals / "torch-preflight").exists():
         program_path = str(rivals / "torch-preflight" / "bin" / "torch-preflight")
         base = [program_path, "check", "-q", "-j", "1"]
-        commands["torch-preflight (TG003, TG014)"] = [
-            *base, "--select", "TG003,TG014", str(folder)
-        ]
+        commands["torch-preflight (TG003, TG014)"] = [*base, "--select", "TG003,TG014", str(folder)]
     if rivals is not None and (rivals / "dslinter").exists():
         python = str(rivals / "dslinter" / "bin" / "python")
         rule = "gradients-not-cleared-before-backward-propagation"

@@ -61,7 +61,13 @@ def _long_call_chain(size: int) -> list[str]:
     for n in range(size):
         inner = [f"call_{n + 1}(o, x)"] if n + 1 < size else ["net(x).sum().backward()"]
         lines += [f"def call_{n}(o, x):", *_indent(inner)]
-    return [*lines, "for x in loader:", "    opt.zero_grad()", "    call_0(opt, x)", "    opt.step()"]
+    return [
+        *lines,
+        "for x in loader:",
+        "    opt.zero_grad()",
+        "    call_0(opt, x)",
+        "    opt.step()",
+    ]
 
 
 def _branching_calls(size: int) -> list[str]:
@@ -73,7 +79,13 @@ def _branching_calls(size: int) -> list[str]:
         else:
             inner = ["net(x).sum().backward()"]
         lines += [f"def call_{n}(o, x):", *_indent(inner)]
-    return [*lines, "for x in loader:", "    opt.zero_grad()", "    call_0(opt, x)", "    opt.step()"]
+    return [
+        *lines,
+        "for x in loader:",
+        "    opt.zero_grad()",
+        "    call_0(opt, x)",
+        "    opt.step()",
+    ]
 
 
 def _many_optimizers(size: int) -> list[str]:

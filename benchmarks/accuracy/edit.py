@@ -102,9 +102,7 @@ class Editor:
         level = "\t" if "\t" in indent else "    "
         self._before.setdefault(statements[0].lineno, []).append(("", indent + header))
         for statement in statements:
-            for number in range(
-                statement.lineno, (statement.end_lineno or statement.lineno) + 1
-            ):
+            for number in range(statement.lineno, (statement.end_lineno or statement.lineno) + 1):
                 if self._lines[number - 1].strip():
                     self._new[number] = level + self.line(number)
 
@@ -112,9 +110,7 @@ class Editor:
         """Return the edited text; a block that lost all its statements gets a `pass`."""
         gone: dict[int, str | None] = {}
         for statement in self._deleted:
-            for number in range(
-                statement.lineno, (statement.end_lineno or statement.lineno) + 1
-            ):
+            for number in range(statement.lineno, (statement.end_lineno or statement.lineno) + 1):
                 gone[number] = None
             block = self._at[statement].block
             filled = self._before.get(statement.lineno) or self._after.get(

@@ -45,6 +45,7 @@ _COMPARE: dict[type[ast.AST], Any] = {
     ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
 }
+_NUMBERS: dict[str, Any] = {"int": int, "max": max, "min": min, "abs": abs, "bool": bool}
 # Methods that return their own object, so `net = net.to(device)` is the same network.
 _SAME = {"to", "cuda", "cpu", "train", "eval", "half", "float", "double", "requires_grad_"}
 _PARAMETERS = {"parameters", "named_parameters"}
@@ -279,9 +280,8 @@ class Expressions:
             return (len(args[0]),)
         if name == "super":
             return (Thing("super"),)
-        if name in ("int", "max", "min", "abs", "bool", "sum") and args:
-            if all(isinstance(a, int | float) for a in args):
-                return ({"int": int, "max": max, "min": min, "abs": abs}.get(name, bool)(*args),)
+        if name in _NUMBERS and args and all(isinstance(a, int | float) for a in args):
+            return (_NUMBERS[name](*args),)
         if name in ("list", "tuple", "reversed", "sorted", "iter") and len(args) == 1:
             if isinstance(args[0], list | tuple | range):
                 return (list(args[0]),)

@@ -185,8 +185,8 @@ class _Judge:
 
     def _leaked(self, index: int, event: Event, states: list[_State]) -> bool:
         for state in states:
-            for first, one in state.contributions:
-                for second, two in state.contributions:
+            for first, _one in state.contributions:
+                for second, _two in state.contributions:
                     if first < second and self._crosses(index, event, first, second):
                         return True
         return False

@@ -66,9 +66,7 @@ class Measurement:
     all_files: int = 0
 
 
-def distinct_units(
-    repository: Path, seen: set[str]
-) -> Iterator[tuple[Path, str, list[Unit], int]]:
+def distinct_units(repository: Path, seen: set[str]) -> Iterator[tuple[Path, str, list[Unit], int]]:
     """Yield the training files with those of their units that were not met before."""
     for path, text, units in training_files(repository):
         fresh: list[Unit] = []
@@ -155,9 +153,7 @@ def measure_repository(
         into.copies += copies
         name = hashlib.sha1(str(path.relative_to(repository.parent)).encode()).hexdigest()
         kept = cache / f"{name}.json" if cache is not None else None
-        work.append(
-            pool.submit(measure_file, repository, workplace, path, text, units, kept)
-        )
+        work.append(pool.submit(measure_file, repository, workplace, path, text, units, kept))
     for task in work:
         trials, refused = task.result()
         into.trials += trials

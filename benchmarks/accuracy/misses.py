@@ -56,9 +56,9 @@ def write_misses(
             ]
             lines.append("")
     lines += [f"# Findings on untouched code: {len(originals)}", ""]
-    for said in originals:
-        lines += [f"## {said.path}:{said.line} {said.code}", said.message, "```python"]
-        lines += [*_around(corpus / said.path, said.line), "```", ""]
+    for each in originals:
+        lines += [f"## {each.path}:{each.line} {each.code}", each.message, "```python"]
+        lines += [*_around(corpus / each.path, each.line), "```", ""]
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text("\n".join(lines), encoding="utf-8")
 

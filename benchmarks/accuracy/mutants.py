@@ -104,9 +104,7 @@ class Subject:
         where = frozenset(w for w in map(editor.where, lines) if w is not None)
         if not where:
             raise CannotEdit("no line is left to report at")
-        return Mutant(
-            kind, self.unit.path, self.unit.name, detail, text, frozenset(codes), where
-        )
+        return Mutant(kind, self.unit.path, self.unit.name, detail, text, frozenset(codes), where)
 
 
 def _mentions(text: str, name: str) -> bool:

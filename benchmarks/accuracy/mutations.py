@@ -63,9 +63,7 @@ def clear_deleted(subject: Subject) -> Iterator[Mutant]:
     editor = subject.editor()
     for clear in subject.unit.of("clear"):
         editor.delete(clear.statement)
-    yield subject.mutant(
-        "clear-deleted", owner, editor, ["ZG101"], _step_lines(subject, owner)
-    )
+    yield subject.mutant("clear-deleted", owner, editor, ["ZG101"], _step_lines(subject, owner))
 
 
 @_mutation("one-of-two-clears-deleted")
@@ -104,9 +102,7 @@ def clear_between(subject: Subject) -> Iterator[Mutant]:
         marks: list[str] = []
         for number, step in enumerate(steps):
             marks.append(f"clear{number}")
-            editor.insert_before(
-                step.statement, editor.text(clears[0].statement), marks[-1]
-            )
+            editor.insert_before(step.statement, editor.text(clears[0].statement), marks[-1])
         yield subject.mutant(
             "clear-between-backward-and-step",
             owner,
@@ -151,9 +147,7 @@ def clear_hoisted(subject: Subject) -> Iterator[Mutant]:
         for clear in clears:
             editor.delete(clear.statement)
         editor.insert_before(loop, editor.text(clears[0].statement))
-        yield subject.mutant(
-            "clear-hoisted-before-loop", owner, editor, ["ZG101"], _lines(steps)
-        )
+        yield subject.mutant("clear-hoisted-before-loop", owner, editor, ["ZG101"], _lines(steps))
 
 
 @_mutation("call-parentheses-dropped")
@@ -182,7 +176,7 @@ def parentheses_dropped(subject: Subject) -> Iterator[Mutant]:
                 f"{kind} {act.owner}",
                 editor,
                 ["ZG103"],
-                _lines([act]) + [call.end_lineno],
+                [*_lines([act]), call.end_lineno],
             )
             break
 

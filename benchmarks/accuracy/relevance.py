@@ -48,9 +48,10 @@ class Relevance:
         for child in ast.walk(node):
             if isinstance(child, _LEAVES):
                 return True
-            if isinstance(child, ast.Attribute):
-                if child.attr in _EVENTS or child.attr.startswith("clip_grad"):
-                    return True
+            if isinstance(child, ast.Attribute) and (
+                child.attr in _EVENTS or child.attr.startswith("clip_grad")
+            ):
+                return True
             if isinstance(child, ast.Call):
                 name = _called(child)
                 if name.startswith("clip_grad") or self._reaches(name):
@@ -66,19 +67,17 @@ class Relevance:
             return False
         if name not in self._names:
             self._names[name] = False  # a recursive call adds nothing of its own
-            self._names[name] = any(
-                self._events_inside(node) for node in self._functions[name]
-            )
+            self._names[name] = any(self._events_inside(node) for node in self._functions[name])
         return self._names[name]
 
     def _events_inside(self, node: ast.AST) -> bool:
+        own, reached = getattr(node, "name", ""), False
         for child in ast.walk(node):
             if isinstance(child, ast.Attribute) and child.attr in _EVENTS:
                 return True
-            if isinstance(child, ast.Call) and _called(child) != getattr(node, "name", ""):
-                if self._reaches(_called(child)):
-                    return True
-        return False
+            if isinstance(child, ast.Call) and _called(child) != own:
+                reached = reached or self._reaches(_called(child))
+        return reached
 
     def rounds(self, loop: ast.AST, scope: Scope) -> int:
         """Return how often a loop runs: three times, or past two periods of a modulo in it."""

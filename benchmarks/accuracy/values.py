@@ -12,7 +12,6 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-
 _births = itertools.count()
 
 
@@ -33,10 +32,10 @@ class Thing:
         self.parts: dict[Any, Any] = {}
         self.cls: ClassValue | None = None
         self.scaler: Thing | None = None
-        self.imported = parent is not None and parent.imported
+        self.imported: bool = parent is not None and parent.imported
         self.is_network = False  # it was asked for its parameters, or put in a mode
         # A part is as old as the whole: `self.opt` was there before it was first named.
-        self.born = parent.born if parent is not None else next(_births)
+        self.born: int = parent.born if parent is not None else next(_births)
 
     def __repr__(self) -> str:
         return f"<{self.name}>"

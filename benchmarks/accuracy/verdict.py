@@ -19,7 +19,7 @@ from benchmarks.accuracy.mutants import Mutant
 from benchmarks.accuracy.training_code import Unit
 
 LIMIT = 48
-_SOURCES = ("history", "values", "expressions", "relevance", "interpreter", "verdict")
+_SOURCES = ("history", "values", "expressions", "relevance", "execution", "interpreter", "verdict")
 
 
 def chain_of(unit: Unit) -> Chain:

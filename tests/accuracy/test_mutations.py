@@ -1,0 +1,145 @@
+"""The mutation harness: every kind of break is a clean edit, and really a break."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from benchmarks.accuracy.interpreter import explore
+from benchmarks.accuracy.mutants import Mutant, Subject
+from benchmarks.accuracy.mutations import MUTATIONS, mutate
+from benchmarks.accuracy.training_code import find_units
+from benchmarks.accuracy.verdict import Verdicts, chain_of
+
+HEAD = "import torch\nfrom torch import nn\n"
+PLAIN = HEAD + textwrap.dedent("""
+    def train(net, opt, loader):
+        for x, y in loader:
+            opt.zero_grad()
+            loss = (net(x) - y).sum()
+            if x.mean() > 10:
+                print("large")
+            loss.backward()
+            opt.step()
+""")
+SCALED = HEAD + textwrap.dedent("""
+    def train(net, opt, loader, scaler):
+        for i, (x, y) in enumerate(loader):
+            opt.zero_grad(set_to_none=True)
+            with torch.autocast("cuda"):
+                loss = (net(x) - y).sum()
+            scaler.scale(loss).backward()
+            scaler.unscale_(opt)
+            nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            scaler.step(opt)
+            scaler.update()
+""")
+TWO = HEAD + textwrap.dedent("""
+    gen, disc = nn.Linear(2, 2), nn.Linear(2, 1)
+    opt_g = torch.optim.Adam(gen.parameters())
+    opt_d = torch.optim.Adam(disc.parameters())
+    for x in loader:
+        disc.zero_grad()
+        fake = gen(x)
+        (disc(x) + disc(fake.detach())).sum().backward()
+        opt_d.step()
+        gen.zero_grad()
+        disc(fake).sum().backward()
+        opt_g.step()
+""")
+WINDOW = HEAD + textwrap.dedent("""
+    def train(net, opt, loader):
+        for i, x in enumerate(loader):
+            net(x).sum().backward()
+            if (i + 1) % 4 == 0:
+                opt.step()
+                opt.zero_grad()
+""")
+
+
+def mutants(text: str) -> list[Mutant]:
+    made = [m for unit in find_units(text, Path("a.py")) for m in mutate(Subject(text, unit))]
+    assert all(isinstance(m, Mutant) for m in made)
+    return [m for m in made if isinstance(m, Mutant)]
+
+
+def kinds(text: str) -> set[str]:
+    return {mutant.kind for mutant in mutants(text)}
+
+
+def test_every_kind_is_made_from_some_program() -> None:
+    made = set().union(*(kinds(text) for text in (PLAIN, SCALED, TWO, WINDOW)))
+    assert made == set(MUTATIONS)
+
+
+@pytest.mark.parametrize("text", [PLAIN, SCALED, TWO, WINDOW])
+def test_every_mutant_is_proved_broken_at_its_line(text: str) -> None:
+    unit = find_units(text, Path("a.py"))[0]
+    verdicts = Verdicts(None)
+    for mutant in mutants(text):
+        verdict = verdicts.of(mutant, chain_of(unit))
+        assert verdict == "real", f"{mutant.kind} ({mutant.detail})\n{mutant.text}"
+
+
+@pytest.mark.parametrize("text", [PLAIN, SCALED, TWO, WINDOW])
+def test_the_originals_are_right_on_every_path(text: str) -> None:
+    unit = find_units(text, Path("a.py"))[0]
+    outcome = explore(text, chain_of(unit))
+    assert outcome.complete and outcome.faults == {}
+
+
+def test_expected_lines_hold_the_statement_that_is_wrong() -> None:
+    words = {
+        "clear-deleted": "step",
+        "clear-hoisted-before-loop": "step",
+        "unscale-deleted-before-clip": "clip_grad",
+        "update-deleted": "step",
+    }
+    for mutant in [*mutants(PLAIN), *mutants(SCALED)]:
+        lines = mutant.text.split("\n")
+        for line in mutant.lines:
+            if mutant.kind in words:
+                assert words[mutant.kind] in lines[line - 1], mutant.kind
+
+
+def test_an_edit_changes_only_the_lines_concerned() -> None:
+    for mutant in mutants(PLAIN):
+        before, after = PLAIN.split("\n"), mutant.text.split("\n")
+        kept = [line for line in after if line in before]
+        assert len(before) - len(kept) <= 2, mutant.kind
+
+
+def test_deleting_the_only_clear_of_a_loop_that_runs_once_is_equivalent() -> None:
+    text = HEAD + textwrap.dedent("""
+        def demo():
+            net = nn.Linear(2, 2)
+            opt = torch.optim.SGD(net.parameters(), lr=0.1)
+            opt.zero_grad()
+            net(torch.ones(2)).sum().backward()
+            opt.step()
+    """)
+    unit = find_units(text, Path("a.py"))[0]
+    deleted = next(m for m in mutants(text) if m.kind == "clear-deleted")
+    assert Verdicts(None).of(deleted, chain_of(unit)) == "equivalent"
+
+
+def test_a_block_that_loses_its_only_statement_gets_a_pass() -> None:
+    text = HEAD + textwrap.dedent("""
+        def train(net, opt, loader, first):
+            for x in loader:
+                if first:
+                    opt.zero_grad()
+                net(x).sum().backward()
+                opt.step()
+    """)
+    deleted = next(m for m in mutants(text) if m.kind == "clear-deleted")
+    assert "            pass\n" in deleted.text
+
+
+def test_statements_that_share_a_line_are_refused_not_mangled() -> None:
+    text = "for x in d:\n    opt.zero_grad(); loss = f(x)\n    loss.backward(); opt.step()\n"
+    unit = find_units(text, Path("a.py"))[0]
+    refused = [m for m in mutate(Subject(text, unit)) if isinstance(m, tuple)]
+    assert ("clear-deleted", "it shares its line with another statement") in refused
