@@ -97,10 +97,10 @@ class Execution(Expressions):
         self.statements += 1
         if self.statements > MAX_STATEMENTS:
             raise Stop("too long")
-        if isinstance(node, ast.If | ast.For | ast.While | ast.Try | ast.Match):
-            if not self.relevance.matters(node):
-                self._forget(node, scope)
-                return
+        compound = isinstance(node, ast.If | ast.For | ast.While | ast.Try | ast.Match)
+        if compound and not self.relevance.matters(node):
+            self._forget(node, scope)
+            return
         method = getattr(self, f"do_{type(node).__name__.lower()}", None)
         if method is not None:
             method(node, scope)

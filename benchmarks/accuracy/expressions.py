@@ -215,9 +215,9 @@ class Expressions:
 
     def _subscript(self, node: ast.Subscript, scope: Scope) -> Any:
         value, index = self.evaluate(node.value, scope), self.evaluate(node.slice, scope)
-        if isinstance(value, list | tuple) and isinstance(index, int):
-            if -len(value) <= index < len(value):
-                return value[index]
+        ordered = isinstance(value, list | tuple) and isinstance(index, int)
+        if ordered and -len(value) <= index < len(value):
+            return value[index]
         if isinstance(value, dict) and isinstance(index, str | int) and index in value:
             return value[index]
         if isinstance(value, Thing):
@@ -282,9 +282,9 @@ class Expressions:
             return (Thing("super"),)
         if name in _NUMBERS and args and all(isinstance(a, int | float) for a in args):
             return (_NUMBERS[name](*args),)
-        if name in ("list", "tuple", "reversed", "sorted", "iter") and len(args) == 1:
-            if isinstance(args[0], list | tuple | range):
-                return (list(args[0]),)
+        listed = len(args) == 1 and isinstance(args[0], list | tuple | range)
+        if name in ("list", "tuple", "reversed", "sorted", "iter") and listed:
+            return (list(args[0]),)
         if name in ("tqdm", "trange") and args and isinstance(args[0], list | tuple | range):
             return (args[0],)
         if name == "enumerate" and args:
