@@ -139,6 +139,8 @@ def _step(state: BucketState, event: Event, reached: bool) -> BucketState:
         unscaled="" if event.scaler else state.unscaled,
         lost=None,
         stepped=state.stepped | {owner},
+        # Whatever else was in it, with what was seen to be: this step has used it.
+        unknown=state.unknown and not state.contributions,
         awaiting=state.awaiting | {owner} if event.scaler else state.awaiting,
         due=event.scaler or state.due,
         suspicion=_suspect(state, event),

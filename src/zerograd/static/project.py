@@ -8,6 +8,7 @@ project's root and its `src`, and in the folders given on the command line.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 
 from zerograd.errors import UnreadableSourceError
@@ -16,6 +17,8 @@ from zerograd.static.source import Source, shown_path
 MOST_BYTES = 2_000_000  # a module larger than that is data or generated
 MOST_KEPT = 256  # parsed modules held at a time
 MOST_PER_FILE = 100  # modules that the check of one file may look into
+MOST_AROUND = 600  # files whose text is searched for callers
+AROUND = 600  # bytes before and after a call in which its caller's clear would stand
 MOST_PARENTS = 12  # folders to climb
 _WORDS = (b"backward", b"zero_grad", b".step(", b".grad", b"optim.", b"Optimizer", b"unscale_")
 _ROOT_MARKS = frozenset({"pyproject.toml", "setup.py", "setup.cfg", ".git", ".hg"})
@@ -37,6 +40,7 @@ class Project:
         self._paths: dict[tuple[str, str, int], str | None] = {}
         self._sources: dict[str, Source | None] = {}
         self._asked: set[str] = set()
+        self._clearers: dict[str, list[tuple[str, bytes]]] = {}
 
     def start(self, source: Source) -> None:
         """Begin the check of one file: its allowance of modules is full again."""
@@ -67,6 +71,46 @@ class Project:
     def source_at(self, path: str) -> Source | None:
         """Return the module at a path that a finding names."""
         return self._load(os.path.abspath(path))
+
+    def is_cleared_by_callers(self, source: Source, name: str) -> bool:
+        """Does another file of the project clear gradients around a call of `name`?
+
+        A function that steps an optimizer it is handed may leave the clear to its
+        callers. They are looked for by their text, in the folders around it.
+        """
+        own = os.path.abspath(source.path)
+        stem = os.path.splitext(os.path.basename(own))[0]
+        imports = re.compile(
+            rb"import\b.*\b%b\b|from\b.*\b%b\b" % ((re.escape(stem.encode()),) * 2)
+        )
+        call = re.compile(rb"(?<!def )\b" + re.escape(name.encode()) + rb"\s*\(")
+        return any(
+            b"zero_grad" in data[max(0, found.start() - AROUND) : found.end() + AROUND]
+            for path, data in self._clearing(os.path.dirname(own))
+            if path != own and imports.search(data)
+            for found in call.finditer(data)
+        )
+
+    def _clearing(self, folder: str) -> list[tuple[str, bytes]]:
+        """Return the files around `folder` that clear gradients."""
+        top = min((each for each in self._bases_of(folder) if folder.startswith(each)), key=len)
+        known = self._clearers.get(top)
+        if known is not None:
+            return known
+        found: list[tuple[str, bytes]] = []
+        read = 0
+        for place, folders, files in os.walk(top):
+            folders[:] = [each for each in folders if each[0] not in "._" and each != "venv"]
+            for file in files:
+                if read >= MOST_AROUND:
+                    break
+                if file.endswith(".py"):
+                    read += 1
+                    data = _bytes(os.path.join(place, file))
+                    if b"zero_grad" in data or b".grad = None" in data:
+                        found.append((os.path.join(place, file), data))
+        self._clearers[top] = found
+        return found
 
     def _locate(self, folder: str, module: str, level: int) -> str | None:
         parts = module.split(".") if module else []
@@ -153,6 +197,16 @@ class Project:
         """Remember a source that was parsed to be checked, so that it is not parsed again."""
         if len(self._sources) < MOST_KEPT:
             self._sources[os.path.abspath(source.path)] = source
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        if os.path.getsize(path) > MOST_BYTES:
+            return b""
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
 
 
 def _read(path: str) -> Source | None:

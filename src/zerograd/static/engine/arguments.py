@@ -9,6 +9,7 @@ from zerograd.static.engine.values import (
     NOTHING,
     Instance,
     Leaf,
+    Mapping,
     Module,
     Named,
     Optimizer,
@@ -63,6 +64,10 @@ class Arguments:
             if keyword.arg is not None:
                 found.named[keyword.arg] = value
                 found.nodes[keyword.arg] = keyword.value
+            elif isinstance(value, Mapping):  # f(**options)
+                for key, item in value.items.items():
+                    if isinstance(key, str):
+                        found.named.setdefault(key, item)
         return found
 
     def first(self) -> Value:

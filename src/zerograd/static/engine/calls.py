@@ -474,6 +474,8 @@ def _unseen_method(frame: Frame, base: Value, name: str, arguments: Arguments) -
         if isinstance(computed, Tensor):
             return Arguments([Tensor(frozenset((base.path,))), computed], {}).computed()
         return NOTHING
+    if isinstance(base, Instance) and not frame.program.is_module(base.cls):
+        return arguments.computed()
     if isinstance(base, Module | Instance):
         # A method of a network computes with it; it hardly ever clears or steps.
         frame.emit(Haze(keys_of(base), whole=bool(arguments.optimizers())))
@@ -492,6 +494,8 @@ def _unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value
             return frame.program.new_optimizer(Several(arguments.all()))
     if is_scheduler_name(name):
         return NOTHING
+    if not optimizers and is_optimizer_name(name) and _ACTING.isdisjoint(words):
+        return frame.program.new_optimizer(Several(arguments.all()))  # get_optimizer(model, …)
     if optimizers and not name[:1].isupper() and not _ACTING.isdisjoint(words):
         frame.program.unresolved += 1
         keys = frozenset[str]().union(*(keys_of(each) for each in optimizers))

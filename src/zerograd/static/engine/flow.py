@@ -24,6 +24,7 @@ from zerograd.static.engine.ir import (
     Node,
     Reset,
     Scope,
+    has_effect,
     walk,
 )
 
@@ -201,7 +202,9 @@ class Flow:
             end = self._block(node.otherwise, end, exits)
         ends = [end]
         for handler in node.handlers:
-            anywhere = {bucket: self._forgotten(pairs) for bucket, pairs in point.items()}
+            anywhere = point
+            if has_effect(node.body):
+                anywhere = {bucket: self._forgotten(pairs) for bucket, pairs in point.items()}
             ends.append(self._block(handler, anywhere, exits))
         joined = _join(ends)
         if joined is None:
@@ -260,7 +263,9 @@ class Flow:
             for number, literals in pairs:
                 state, hazy = self.states[number]
                 if state.stepped & node.steppers:
-                    number = self.number(replace(state, stepped=state.stepped - node.steppers), hazy)
+                    number = self.number(
+                        replace(state, stepped=state.stepped - node.steppers), hazy
+                    )
                 found.add((number, literals))
             after[bucket] = frozenset(found)
         return after

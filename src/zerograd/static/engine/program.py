@@ -27,6 +27,7 @@ from zerograd.static.engine.values import (
     External,
     Function,
     Instance,
+    Mapping,
     Module,
     Named,
     Namespace,
@@ -300,6 +301,11 @@ class Program(Objects):
             self._bind_parameter(frame, function, name, value, arguments.unknown)
         if parameters.vararg is not None:
             frame.locals[parameters.vararg.arg] = Several(list(values[len(names) :]))
+        if parameters.kwarg is not None:
+            known = {*names, *(each.arg for each in parameters.kwonlyargs)}
+            extra = {name: value for name, value in arguments.named.items() if name not in known}
+            name = parameters.kwarg.arg
+            frame.locals[name] = Named(name) if arguments.unknown else Mapping(dict(extra.items()))
         for each in parameters.kwonlyargs:
             given = arguments.named.get(each.arg)
             self._bind_parameter(frame, function, each.arg, given, arguments.unknown)

@@ -92,11 +92,9 @@ def _read(program: Program, function: Function, cls: ClassUnit | None) -> Root |
                 block = [*block, *_looped(inner.out)]
     if not _steps_outside_loops(block):
         return Root(block, hazy=True)
-    if cls is None:
-        return Root(_looped(block), hazy=True, doubted=True)
     doubted = (
-        program.has_unseen_base(cls)
-        or not _owns_its_optimizers(block)
+        (cls is not None and program.has_unseen_base(cls))
+        or not (_owns_its_optimizers(block) or _computes_its_loss(program, block))
         or _others_clear(program, function, cls)
     )
     return Root(_looped(block), hazy=True, doubted=doubted)
@@ -136,17 +134,40 @@ def _steps_outside_loops(block: Block) -> bool:
     )
 
 
-def _others_clear(program: Program, function: Function, cls: ClassUnit) -> bool:
-    """May the class, or the file around it, clear outside the method being judged?"""
+def _computes_its_loss(program: Program, block: Block) -> bool:
+    """Does it run a network forward and back? What is only handed a loss is part of a step."""
+    return any(
+        isinstance(node, Happening)
+        and node.kind is EventKind.BACKWARD
+        and node.loop is None
+        and not program.networks.isdisjoint(node.keys or ())
+        for node in walk(block)
+    )
+
+
+def _others_clear(program: Program, function: Function, cls: ClassUnit | None) -> bool:
+    """May the class, the file around it or another file clear outside what is judged?"""
     unit = program.main
     assert isinstance(function.node, FunctionNode)
     own = unit.text_of(function.node)
+    if program.project is not None and program.project.is_cleared_by_callers(
+        unit.source, function.node.name
+    ):
+        return True
     clearing = re.compile(r"zero_grad|\.grad\s*=\s*None|\.grad\.zero_|\.grad\.data\.zero_")
-    for method in cls.methods.values():
+    for method in cls.methods.values() if cls is not None else ():
         if method is function.node or not clearing.search(unit.text_of(method)):
             continue
         if id(method) in program.called and re.search(rf"\.{method.name}\s*\(", own):
             continue  # called from here, so its clear has been seen
         return True
-    outside = unit.source.text.replace(unit.text_of(cls.node), "")
-    return bool(clearing.search(outside))
+    if cls is not None:
+        outside = unit.source.text.replace(unit.text_of(cls.node), "")
+        return bool(clearing.search(outside))
+    call = re.compile(rf"(?<!def )\b{re.escape(function.node.name)}\b")
+    return any(
+        other is not function.node
+        and clearing.search(unit.text_of(other))
+        and call.search(unit.text_of(other))
+        for other in unit.functions.values()
+    )

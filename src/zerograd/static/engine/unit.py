@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.stores import names_stored, targets
@@ -15,6 +16,8 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 # a function whose text holds none of these has no events of its own
 EVENT_WORDS = ("backward", "zero_grad", ".step", ".grad", "unscale_", "clip_grad", "requires_grad")
+# methods that everything has: a call of one says nothing
+_COMMON = frozenset(("train", "step", "eval", "forward", "update", "__init__", "__call__", "run"))
 
 
 class ClassUnit:
@@ -51,7 +54,16 @@ class ClassUnit:
 class Unit:
     """A module as the engine reads it."""
 
-    __slots__ = ("_changing", "_texts", "classes", "functions", "imports", "source", "stars")
+    __slots__ = (
+        "_calls",
+        "_changing",
+        "_texts",
+        "classes",
+        "functions",
+        "imports",
+        "source",
+        "stars",
+    )
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -62,6 +74,7 @@ class Unit:
         self.stars: list[tuple[str, int]] = []
         self._texts: dict[int, str] = {}
         self._changing: frozenset[str] | None = None
+        self._calls: re.Pattern[str] | None = None
         self._collect(source.tree.body)
 
     def _collect(self, body: list[ast.stmt]) -> None:
@@ -141,6 +154,36 @@ class Unit:
         )
 
     def has_events(self, node: ast.AST) -> bool:
-        """May the text of `node` hold an event?"""
+        """May the text of `node` hold an event, or a call of what does?"""
         text = self.text_of(node)
-        return any(word in text for word in EVENT_WORDS)
+        return any(word in text for word in EVENT_WORDS) or bool(self._acting().search(text))
+
+    def _acting(self) -> re.Pattern[str]:
+        """Return what finds a call of a function of this module that has events."""
+        if self._calls is None:
+            named = [(node.name, "", node) for node in self.functions.values()]
+            for cls in self.classes.values():
+                named += [(method.name, "self.", method) for method in cls.methods.values()]
+            found: dict[str, None] = {}
+            waiting = list(named)
+            pattern = re.compile("(?!)")
+            while True:
+                fresh = [
+                    each
+                    for each in waiting
+                    if any(word in self.text_of(each[2]) for word in EVENT_WORDS)
+                    or pattern.search(self.text_of(each[2]))
+                ]
+                if not fresh:
+                    break
+                waiting = [each for each in waiting if each not in fresh]
+                for name, owner, _ in fresh:
+                    if owner:
+                        found[rf"self\.{name}\("] = None
+                        if name not in _COMMON:
+                            found[rf"\.{name}\("] = None
+                    else:
+                        found[rf"(?<!def )(?<![\w.]){name}\("] = None
+                pattern = re.compile("|".join(found) or "(?!)")
+            self._calls = pattern
+        return self._calls

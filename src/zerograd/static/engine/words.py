@@ -46,6 +46,15 @@ _SCHEDULER_WORDS = frozenset(
         "cosine",
     ]
 )
+# words that make a name one *about* an optimizer: optimizer_name, optim_params
+_ABOUT = frozenset(
+    (
+        *("name", "names", "params", "param", "config", "cfg", "conf", "args", "arg", "kwargs"),
+        *("state", "states", "dict", "type", "class", "cls", "fn", "group", "groups", "path"),
+        *("in", "bwd", "steps", "num", "kw", "settings", "options", "factory", "builder", "file"),
+        *("use", "is", "has", "hparams", "key", "keys", "str", "idx", "index", "id"),
+    )
+)
 _SCALER_WORDS = frozenset(["scaler", "scalers", "gradscaler"])
 MODULE_WORDS = frozenset(
     ["net", "nets", "model", "models", "network", "networks", "module", "self"]
@@ -81,19 +90,19 @@ FOREIGN = frozenset(
 
 @lru_cache(maxsize=4096)
 def words_of(path: str) -> tuple[str, ...]:
-    """Return the lower-case words of a dotted name, last part only.
+    """Return the lower-case words of a dotted name, last part only, with its subscripts.
 
     >>> words_of("self.optimizerD")
     ('optimizer', 'd')
     """
-    last = path.rsplit(".", 1)[-1].split("[", 1)[0]
+    last = path.rsplit(".", 1)[-1].split("@", 1)[0]
     return tuple(word.lower() for word in _SPLIT.findall(last))
 
 
 def is_optimizer_name(path: str) -> bool:
     """Does the name alone suggest an optimizer?"""
     words = words_of(path)
-    if any(word in _SCHEDULER_WORDS for word in words):
+    if any(word in _SCHEDULER_WORDS or word in _ABOUT for word in words):
         return False
     return any(word in OPTIMIZER_WORDS or word.startswith("optim") for word in words)
 
