@@ -319,7 +319,7 @@ def captured() -> dict[str, Any]:
 
     def apart(a: str, b: str) -> float:
         pairs = zip(ends[a], ends[b], strict=True)
-        return max(float((p - q).abs().max()) for p, q in pairs)
+        return max(float((p - q).detach().abs().max()) for p, q in pairs)
 
     difference, difference_clip = apart("none", "arena"), apart("clip: none", "clip: arena")
     found = interleaved(works, times=50, rounds=9)
@@ -336,7 +336,9 @@ def captured() -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results")
-    folder = parser.parse_args().output
+    parser.add_argument("--only", help="the parts whose name starts so")
+    args = parser.parse_args()
+    folder = args.output
     result: dict[str, Any] = {
         "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,
@@ -354,6 +356,8 @@ def main() -> None:
     }
     folder.mkdir(parents=True, exist_ok=True)
     for name, part in parts.items():
+        if not name.startswith(args.only or ""):
+            continue
         began = time.perf_counter()
         try:
             result[name] = part()

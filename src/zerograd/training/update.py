@@ -114,14 +114,15 @@ class Updater:
     def edit(self, parameters: list[torch.Tensor], factor: Factor) -> None:
         """Normalise and clip."""
         arena = self._arena
-        if self._clip is not None and arena is not None:
+        if arena is not None and (self._clip is not None or isinstance(arena, GradArena)):
             parts = arena.collect()
-            norm = GradArena.norm_of(parts, self._norm_type)
-            self._norm = clip_parts_by_norm(parts, norm, self._clip, factor)
-            return
-        parts = arena.collect() if isinstance(arena, GradArena) else dense_parts(parameters)
+        else:  # without a norm there is nothing to gain by gathering
+            parts = dense_parts(parameters)
         if self._clip is not None:
-            norm = total_norm(parts, self._norm_type)
+            if arena is not None and len(parts) == 1:  # all in one buffer
+                norm = GradArena.norm_of(parts, self._norm_type)
+            else:
+                norm = total_norm(parts, self._norm_type)
             self._norm = clip_parts_by_norm(parts, norm, self._clip, factor)
             return
         if factor is not None:
