@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 HEADER = """\
 import torch
@@ -33,11 +33,12 @@ class _Writer:
     amp: bool
     helpers: bool
     in_loop: bool = False
-    names: list[str] = field(default_factory=lambda: ["opt"])
+    second: bool = False  # this part of the program is about the second network
 
     def optimizer(self) -> tuple[str, str]:
-        second = self.two and self.random.random() < 0.5
-        return ("opt2", "other") if second else ("opt", "net")
+        """Return the optimizer of the part being written; now and then it is the wrong one."""
+        slip = self.two and self.random.random() < 0.05
+        return ("opt2", "other") if self.second != slip else ("opt", "net")
 
     def clear(self) -> list[str]:
         opt, net = self.optimizer()
@@ -114,7 +115,8 @@ class _Writer:
         usual = [self.clear(), self.backward(), self.step()]
         if self.random.random() < 0.4:
             usual = [usual[1], usual[2], usual[0]]
-        if self.two and self.random.random() < 0.6:
+        if self.two and self.random.random() < 0.7:
+            self.second = not self.second
             usual += [self.clear(), self.backward(), self.step()]
         for _ in range(self.random.randint(0, 2)):
             place = self.random.randrange(len(usual))

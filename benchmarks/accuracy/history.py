@@ -180,8 +180,12 @@ class _Judge:
         for state in states:
             used = {backward.line for _, backward in state.contributions}
             for backward, clear in state.lost:
-                if backward.line in used:
-                    self._add("ZG501", clear.line, event.line)
+                # Losing another spot's backward is a waste, and no proof of a broken window.
+                old = self.found.get(("ZG501", clear.line))
+                sure = backward.line in used
+                if old is None or (sure and not old.sure):
+                    lines = (clear.line, event.line)
+                    self.found[("ZG501", clear.line)] = Fault("ZG501", lines, sure)
 
     def _leaked(self, index: int, event: Event, states: list[_State]) -> bool:
         for state in states:

@@ -8,6 +8,7 @@ function of the program that does.
 from __future__ import annotations
 
 import ast
+import math
 import re
 
 from benchmarks.accuracy.values import Scope
@@ -16,6 +17,7 @@ _EVENTS = {"zero_grad", "backward", "manual_backward", "step", "unscale_", "upda
 _LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Raise)
 ROUNDS = 3
 LONGEST_PERIOD = 8
+MOST_ROUNDS = 25
 
 
 class Relevance:
@@ -80,21 +82,21 @@ class Relevance:
         return reached
 
     def rounds(self, loop: ast.AST, scope: Scope) -> int:
-        """Return how often a loop runs: three times, or past two periods of a modulo in it."""
+        """Return how often a loop runs: three times, or past two periods of the modulos in it."""
         if loop not in self._periods:
             self._periods[loop] = [
                 child.right
                 for child in ast.walk(loop)
                 if isinstance(child, ast.BinOp) and isinstance(child.op, ast.Mod)
             ]
-        rounds = ROUNDS
+        period = 1
         for node in self._periods[loop]:
             value = node.value if isinstance(node, ast.Constant) else None
             if isinstance(node, ast.Name):
                 value = scope.get(node.id)
             if isinstance(value, int) and 0 < value <= LONGEST_PERIOD:
-                rounds = max(rounds, 2 * value + 1)
-        return rounds
+                period = math.lcm(period, value)
+        return max(ROUNDS, min(2 * period + 1, MOST_ROUNDS)) if period > 1 else ROUNDS
 
 
 def _called(call: ast.Call) -> str:
