@@ -30,6 +30,7 @@ def test_it_is_accessible_and_never_wider_than_the_screen(open_page, file, axe, 
     page = open_page(file, scheme=scheme, width=width)
     page.click("#bucket [data-story=forgotten]")
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    page.evaluate("document.querySelectorAll('[data-bet=\"0\"]').forEach((one) => one.click())")
     page.check("[name=lost] >> nth=0")
     page.click("form:has([name=lost]) button")
     page.click("#puzzle-run")
@@ -129,6 +130,27 @@ def test_an_answer_is_revealed_only_after_a_commitment(page):
     assert f"in {ahead} of 200 seeds" in form.locator(".reveal").inner_text()
     assert form.locator("button").is_disabled()
     assert "0 of 1 foreseen" in page.inner_text("#predict-score")
+
+
+def test_a_myth_is_bet_on_before_it_is_shown(page):
+    myth = page.locator(".myth", has=page.get_by_text("Plain SGD that never clears is", exact=False)).last
+    myth.locator("summary").click()
+    assert myth.locator(".outcome").is_hidden()
+    myth.locator("[data-bet='1']").click()
+    assert "Bet won." in myth.locator(".outcome").inner_text()
+    assert "bit-equal after 200 steps: True" in myth.locator(".printed").inner_text()
+    assert "1 of 1 bets won" in page.inner_text("#myth-score")
+    page.reload()
+    assert "1 of 1 bets won" in page.inner_text("#myth-score")
+
+
+def test_code_can_be_copied_or_is_selected(page):
+    myth = page.locator(".myth").first
+    myth.locator("summary").click()
+    myth.locator("[data-bet='1']").click()
+    myth.locator(".copy").click()
+    page.wait_for_timeout(100)
+    assert myth.locator(".copy").inner_text() in ("copied", "selected")
 
 
 def test_the_puzzle_is_solved_by_keyboard_alone(page):

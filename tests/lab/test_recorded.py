@@ -80,7 +80,7 @@ def test_nothing_is_recorded_that_is_not_run(recorded):
 
 def test_plain_sgd_without_a_clear_is_momentum_one_bit_for_bit(recorded):
     gaps = [one["momentum_gap"] for one in recorded["replay"] if one["momentum_gap"] is not None]
-    assert gaps == [0.0, 0.0, 0.0]
+    assert gaps == [0.0] * 4
 
 
 def test_the_torch_row_of_the_frameworks_is_true():

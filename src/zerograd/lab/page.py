@@ -15,7 +15,18 @@ from zerograd.lab.verdicts import phase_moves
 from zerograd.rules import BY_CODE
 
 LARGEST = 300_000  # bytes; a page that travels by mail and opens at once
-SCRIPTS = ("core", "chart", "bucket", "sum", "replay", "predict", "puzzle", "cards", "memory")
+SCRIPTS = (
+    "core",
+    "chart",
+    "bucket",
+    "sum",
+    "replay",
+    "predict",
+    "myths",
+    "puzzle",
+    "cards",
+    "memory",
+)
 
 
 def load_recorded() -> dict[str, Any]:

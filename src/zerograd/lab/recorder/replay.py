@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from zerograd.lab.recorder.numbers import short, shorts
 
 Loss = Callable[[list[nn.Parameter], int], Tensor]
 MakeOptimizer = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
+MakeScaled = Callable[[list[nn.Parameter], float], torch.optim.Optimizer]
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,25 @@ def _linear() -> Task:
     )
 
 
+def _regression() -> Task:
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(128, 8, generator=generator)
+    y = x @ torch.randn(8, 1, generator=generator) + 0.1 * torch.randn(128, 1, generator=generator)
+
+    def loss(p: list[nn.Parameter], step: int) -> Tensor:
+        rows = slice(None) if step < 0 else slice(step * 16 % 128, step * 16 % 128 + 16)
+        return ((x[rows] @ p[0] - y[rows]) ** 2).mean()
+
+    return Task(
+        "Regression",
+        "8 weights, batches of 16 out of 128 samples, SGD 0.1",
+        [torch.zeros(8, 1)],
+        loss,
+        steps=150,
+        rate=0.1,
+    )
+
+
 def two_moons(count: int, seed: int) -> tuple[Tensor, Tensor]:
     """Return points on two half circles that reach into each other, and which circle each is on."""
     generator = torch.Generator().manual_seed(seed)
@@ -76,7 +97,7 @@ def _moons(rate: float, *, adam: bool) -> Task:
     points, side = two_moons(256, 0)
 
     def loss(p: list[nn.Parameter], step: int) -> Tensor:
-        rows = slice(step * 32 % 256, step * 32 % 256 + 32)
+        rows = slice(None) if step < 0 else slice(step * 32 % 256, step * 32 % 256 + 32)
         hidden = torch.tanh(nn.functional.linear(points[rows], p[0], p[1]))
         return nn.functional.cross_entropy(nn.functional.linear(hidden, p[2], p[3]), side[rows])
 
@@ -101,7 +122,8 @@ def _run(task: Task, *, clear: bool, momentum: float = 0.0) -> dict[str, Any]:
             optimizer.zero_grad()
         loss = task.loss(parameters, step)
         loss.backward()
-        losses.append(loss.detach())
+        with torch.no_grad():  # the curve shows all data, the step sees its batch
+            losses.append(task.loss(parameters, -1))
         buckets.append(_norm([p.grad for p in parameters if p.grad is not None]))
         weights.append(parameters[0].detach().flatten()[0].clone())
         optimizer.step()
@@ -121,7 +143,13 @@ def _norm(grads: list[Tensor]) -> Tensor:
 def replays() -> list[dict[str, Any]]:
     """Record each task cleared and forgotten, and for SGD with momentum 1.0 as well."""
     recorded = []
-    for task in (_bowl(), _linear(), _moons(0.1, adam=False), _moons(0.003, adam=True)):
+    for task in (
+        _bowl(),
+        _linear(),
+        _regression(),
+        _moons(0.1, adam=False),
+        _moons(0.01, adam=True),
+    ):
         runs = {"cleared": _run(task, clear=True), "forgotten": _run(task, clear=False)}
         gap = None
         if not task.adam:
@@ -176,13 +204,14 @@ def three_steps(seeds: int = 200, steps: int = 200) -> dict[str, Any]:
     }
 
 
-OPTIMIZERS: dict[str, MakeOptimizer] = {
-    "SGD 0.01": lambda p: torch.optim.SGD(p, lr=0.01),
-    "SGD 0.1": lambda p: torch.optim.SGD(p, lr=0.1),
-    "SGD 0.05, momentum 0.9": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9),
-    "Adam 0.001": lambda p: torch.optim.Adam(p, lr=1e-3),
-    "AdamW 0.001": lambda p: torch.optim.AdamW(p, lr=1e-3),
-    "Adam 0.01": lambda p: torch.optim.Adam(p, lr=1e-2),
+# name -> an optimizer at `factor` times the step size the name says
+OPTIMIZERS: dict[str, MakeScaled] = {
+    "SGD 0.01": lambda p, factor: torch.optim.SGD(p, lr=0.01 * factor),
+    "SGD 0.1": lambda p, factor: torch.optim.SGD(p, lr=0.1 * factor),
+    "SGD 0.05, momentum 0.9": lambda p, factor: torch.optim.SGD(p, lr=0.05 * factor, momentum=0.9),
+    "Adam 0.001": lambda p, factor: torch.optim.Adam(p, lr=1e-3 * factor),
+    "AdamW 0.001": lambda p, factor: torch.optim.AdamW(p, lr=1e-3 * factor),
+    "Adam 0.01": lambda p, factor: torch.optim.Adam(p, lr=1e-2 * factor),
 }
 _SEEDS = 20
 
@@ -245,16 +274,20 @@ def grid() -> dict[str, Any]:
         "two moons": _many_moons(),
     }
     rows: list[dict[str, Any]] = []
-    ahead_after_10 = 0
+    ahead_after_10 = better_with_larger_rate = 0
     for (task, (start, loss, steps)), (name, make) in itertools.product(
         tasks.items(), OPTIMIZERS.items()
     ):
-        begin, cleared, early_cleared = _final(start, loss, steps, make, clear=True)
-        _, forgotten, early_forgotten = _final(start, loss, steps, make, clear=False)
+        plain, larger = partial(_at, make, 1.0), partial(_at, make, 10.0)
+        begin, cleared, early_cleared = _final(start, loss, steps, plain, clear=True)
+        _, forgotten, early_forgotten = _final(start, loss, steps, plain, clear=False)
         diverged = ~torch.isfinite(forgotten) | (forgotten > begin)
         worse = ~diverged & (forgotten > cleared * 1.1)
         better = ~diverged & (forgotten < cleared * 0.9)
         ahead_after_10 += int((early_forgotten < early_cleared).sum())
+        if better.any():  # was it only that the steps were too small?
+            _, bolder, _ = _final(start, loss, steps, larger, clear=True)
+            better_with_larger_rate += int((better & (bolder < cleared * 0.9)).sum())
         counts = [int(kind.sum()) for kind in (diverged, worse, better)]
         rows.append(
             {
@@ -271,9 +304,14 @@ def grid() -> dict[str, Any]:
         "pairs": _SEEDS * len(rows),
         **total,
         "ahead_after_10": ahead_after_10,
+        "better_with_larger_rate": better_with_larger_rate,
         "seeds": _SEEDS,
         "rows": rows,
     }
+
+
+def _at(make: MakeScaled, factor: float, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+    return make(parameters, factor)
 
 
 def _final(
