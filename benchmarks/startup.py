@@ -1,7 +1,8 @@
 """How long the command line takes to start: `make bench-startup`.
 
 Whole processes, interleaved with a bare Python, so that the machine's drift hits
-both. Tests count imported modules instead; seconds are measured here.
+both. CPU time is given beside the wall clock, since a busy machine stretches only the
+latter; the load is written down. Tests count imported modules instead.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
@@ -26,33 +28,41 @@ COMMANDS = {
 }
 
 
-def seconds(words: list[str]) -> float:
-    start = time.perf_counter()
+def seconds(words: list[str]) -> tuple[float, float]:
+    """Return the wall and CPU seconds of one process."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(words, stdout=subprocess.DEVNULL, check=True)
-    return time.perf_counter() - start
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return wall, cpu
 
 
-def quartiles(values: list[float]) -> list[float]:
-    return [round(value, 4) for value in statistics.quantiles(values, n=4)]
+def quartiles(pairs: list[tuple[float, float]]) -> dict[str, list[float]]:
+    return {
+        name: [round(value, 4) for value in statistics.quantiles(column, n=4)]
+        for name, column in zip(("wall", "cpu"), zip(*pairs, strict=True), strict=True)
+    }
 
 
 def main() -> None:
     script = str(Path(sys.executable).with_name("zerograd"))
-    times: dict[str, list[float]] = {name: [] for name in COMMANDS}
-    bare: list[float] = []
-    for words in COMMANDS.values():
-        seconds([script, *words])  # bytecode is compiled once
+    commands = {"bare python": BARE}
+    commands |= {name: [script, *words] for name, words in COMMANDS.items()}
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+    for words in commands.values():
+        seconds(words)  # bytecode is compiled once
+    load = [round(os.getloadavg()[0], 1)]
     for _ in range(ROUNDS):
-        bare.append(seconds(BARE))
-        for name, words in COMMANDS.items():
-            times[name].append(seconds([script, *words]))
+        for name, words in commands.items():
+            times[name].append(seconds(words))
+    load.append(round(os.getloadavg()[0], 1))
     result = {
-        "what": "wall seconds of a whole process, quartiles",
+        "what": "seconds of a whole process, quartiles",
         "rounds": ROUNDS,
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "bare python": quartiles(bare),
-        **{name: quartiles(values) for name, values in times.items()},
+        "load before and after": load,
+        **{name: quartiles(pairs) for name, pairs in times.items()},
     }
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     RESULTS.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
