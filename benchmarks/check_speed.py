@@ -197,7 +197,7 @@ def versions(rivals: Path | None) -> dict[str, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--examples", type=Path, help="pytorch/examples")
+    parser.add_argument("--examples", type=Path, help="pytorch/examples (default: in --training)")
     parser.add_argument("--training", type=Path, help="folder of repositories that train")
     parser.add_argument("--mixed", type=Path, help="tree of make_mixed_tree.py")
     parser.add_argument("--rivals", type=Path, help="folder of the rivals' environments")
@@ -205,6 +205,9 @@ def main() -> None:
     parser.add_argument("--results", type=Path, help="JSON file to write")
     parser.add_argument("--no-curves", action="store_true")
     args = parser.parse_args()
+    if args.examples is None and args.training is not None:
+        inside = args.training / "pytorch+examples"
+        args.examples = inside if inside.exists() else None
     result: dict[str, object] = {"versions": versions(args.rivals)}
     result["load_before"] = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="check-speed-") as name:

@@ -1,0 +1,234 @@
+"""Write docs/explanation/accuracy.md from the figures in benchmarks/results.
+
+    python -m benchmarks.accuracy.page
+
+The figures come from files that the benchmarks wrote; the labels of findings on untouched
+code come from `labels.toml`, made by reading the code. Nothing on the page is typed by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.accuracy.corpus import read_corpus
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+PAGE = ROOT / "docs" / "explanation" / "accuracy.md"
+LABELS = Path(__file__).with_name("labels.toml")
+HALVES = {"development": "accuracy_development.json", "held-out": "accuracy_held_out.json"}
+
+INTRODUCTION = """\
+# How accurate `zerograd check` is, and how fast
+
+Two questions, measured on public training code: does it find a fault that is there, and does it
+stay silent where there is none? The corpus is {repositories} repositories, named with their
+commits in `benchmarks/accuracy/corpus.toml`; none of their code is in this project. One half was
+open to the authors of the checker while they worked (*development*), the other was first run when
+the checker was finished (*held out*).
+
+## Finding faults
+
+Every function with a backward, a step and a clear is broken in ten ways, each a small edit of
+whole lines, and a mutant counts as found only if the right rule is named at the right line. Which
+functions count is decided by a script that shares no code with the checker. A mutant is left out
+of the filtered figure only if a brute-force interpreter has executed it on every path and the
+fault does not occur; copies of a function count once.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a reader of the code says of one finding."""
+
+    place: str  # owner+name/path:line
+    code: str
+    verdict: str  # "true" or "false"
+    reason: str
+
+
+def read_labels() -> dict[tuple[str, str], Label]:
+    if not LABELS.exists():
+        return {}
+    entries = tomllib.loads(LABELS.read_text(encoding="utf-8")).get("finding", [])
+    labels = [Label(e["place"], e["code"], e["verdict"], e["reason"]) for e in entries]
+    return {(label.place, label.code): label for label in labels}
+
+
+def _load(name: str) -> dict[str, Any] | None:
+    path = RESULTS / name
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def recall_table(result: dict[str, Any]) -> list[str]:
+    lines = [
+        "| how it is broken | mutants | found | raw | equivalent | filtered |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for kind, row in result["recall"].items():
+        if not row["mutants"]:
+            continue
+        name = "**all**" if kind == "all" else kind.replace("-", " ")
+        lines.append(
+            f"| {name} | {row['mutants']} | {row['found']} | {_percent(row['raw_recall'])} "
+            f"| {row['equivalent']} | {_percent(row['filtered_recall'])} |"
+        )
+    return lines
+
+
+def split_finding(text: str) -> tuple[str, str, str]:
+    """Split `path:line: code message` into place, code and message."""
+    place, rest = text.split(": ", 1)
+    code, _, message = rest.partition(" ")
+    return place, code, message
+
+
+def recall_section(half: str, result: dict[str, Any]) -> list[str]:
+    share = len(result["equivalent"]) / max(1, result["recall"]["all"]["mutants"])
+    return [
+        f"### {half}",
+        "",
+        f"{result['training_files']} training files, {result['training_units']} distinct training "
+        f"functions ({result['copies_left_out']} copies left out), "
+        f"{result['recall']['all']['mutants']} mutants.",
+        "",
+        *recall_table(result),
+        "",
+        f"Left out as equivalent: {len(result['equivalent'])} ({_percent(share)}), listed in "
+        f"`benchmarks/results/{HALVES[half]}`.",
+        "",
+    ]
+
+
+def originals_section(results: dict[str, dict[str, Any]]) -> list[str]:
+    labels = read_labels()
+    lines = ["## Staying silent", "", "Every finding on the untouched code was read by someone who"]
+    lines += ["did not write the rules, who was given the file and the question only.", ""]
+    lines += ["| half | training files | findings | true | false | not labelled |"]
+    lines += ["|---|--:|--:|--:|--:|--:|"]
+    bugs: list[str] = []
+    alarms: list[str] = []
+    commits = {r.folder: (r.name, r.commit[:10]) for r in read_corpus()}
+    for half, result in results.items():
+        tally: Counter[str] = Counter()
+        for text in result["findings_on_originals"]:
+            place, code, _ = split_finding(text)
+            label = labels.get((place, code))
+            tally[label.verdict if label else "none"] += 1
+            if label is None:
+                continue
+            folder, _, inside = place.partition("/")
+            name, commit = commits.get(folder, (folder, ""))
+            row = f"- **{name}** `{commit}` `{inside}` {code}: {label.reason}"
+            (bugs if label.verdict == "true" else alarms).append(row)
+        lines.append(
+            f"| {half} | {result['training_files']} | {sum(tally.values())} | {tally['true']} "
+            f"| {tally['false']} | {tally['none']} |"
+        )
+    lines += ["", "### True bugs found in public code", "", *(bugs or ["None labelled yet."]), ""]
+    lines += ["### False alarms", "", *(alarms or ["None labelled."]), ""]
+    return lines
+
+
+def rivals_section(result: dict[str, Any]) -> list[str]:
+    tools = ["zerograd", "torch-preflight", "dslinter", "mldoct"]
+    lines = ["## Beside other tools", ""]
+    lines += [
+        f"On a sample of at most {result['sample_of_each_kind']} mutants of each kind. zerograd "
+        "must name the right rule at the right line; for the others any new word about "
+        "gradients counts.",
+        "",
+        "| how it is broken | mutants | " + " | ".join(tools) + " |",
+        "|---|--:|" + "--:|" * len(tools),
+    ]
+    for kind, row in result["found"].items():
+        cells = " | ".join(str(row.get(tool, 0)) for tool in tools)
+        lines.append(f"| {kind.replace('-', ' ')} | {row['mutants']} | {cells} |")
+    return [*lines, ""]
+
+
+def speed_section(result: dict[str, Any]) -> list[str]:
+    lines = ["## How fast", ""]
+    machine = result["versions"]
+    lines += [
+        f"Python {machine['python']}, {machine['cores']} cores, {machine['ruff']}; medians of "
+        f"several runs that took turns, start-up included. Load on the machine before: "
+        f"{result['load_before']:.1f}; where it is high, trust CPU time rather than wall time.",
+        "",
+        "| code | tool | wall s | CPU s |",
+        "|---|---|--:|--:|",
+    ]
+    for part, title in (
+        ("examples", "pytorch/examples"),
+        ("training", "training files"),
+        ("mixed", "mixed tree"),
+    ):
+        if part not in result:
+            continue
+        for tool, row in result[part]["timings"].items():
+            lines.append(
+                f"| {title}, {result[part]['files']} files | {tool} "
+                f"| {row['wall_median_s']} | {row['cpu_median_s']} |"
+            )
+    if "training" in result:
+        rate = result["training"]["files_per_cpu_second"]
+        lines += ["", f"Training files a second and core: {rate}."]
+    if "mixed" in result:
+        share = _percent(result["mixed"]["training_share"])
+        lines += ["", f"Of the mixed tree, {share} of the files train something."]
+    lines += ["", "Cost by size (CPU seconds, start-up taken off):", ""]
+    lines += ["| shape | " + "size: seconds, milliseconds a line |", "|---|---|"]
+    for shape, points in result.get("curves", {}).items():
+        cells = "; ".join(f"{p['size']}: {p['cpu_s']}, {p['ms_per_line']}" for p in points)
+        lines.append(f"| {shape.replace('_', ' ')} | {cells} |")
+    return [*lines, ""]
+
+
+def page() -> str:
+    """Return the page's text from whatever results are there."""
+    lines = [INTRODUCTION.format(repositories=len(read_corpus()))]
+    found = {half: _load(name) for half, name in HALVES.items()}
+    results = {half: result for half, result in found.items() if result is not None}
+    for half, result in results.items():
+        lines += recall_section(half, result)
+    for half in HALVES:
+        if half not in results:
+            lines += [f"### {half}", "", "Not measured yet.", ""]
+    lines += originals_section(results)
+    rivals = _load("accuracy_rivals.json")
+    if rivals is not None:
+        lines += rivals_section(rivals)
+    speed = _load("check_speed.json")
+    if speed is not None:
+        lines += speed_section(speed)
+    lines += [
+        "## Doing it again",
+        "",
+        "`make bench-accuracy` and `make bench-check-speed` measure again; `python -m "
+        "benchmarks.accuracy.page` writes this page.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
+    PAGE.write_text(page(), encoding="utf-8")
+    print(PAGE.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()
