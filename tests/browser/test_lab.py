@@ -133,7 +133,8 @@ def test_an_answer_is_revealed_only_after_a_commitment(page):
 
 
 def test_a_myth_is_bet_on_before_it_is_shown(page):
-    myth = page.locator(".myth", has=page.get_by_text("Plain SGD that never clears is", exact=False)).last
+    claim = page.locator("summary", has_text="momentum exactly 1.0")
+    myth = page.locator(".myth").filter(has=claim)
     myth.locator("summary").click()
     assert myth.locator(".outcome").is_hidden()
     myth.locator("[data-bet='1']").click()

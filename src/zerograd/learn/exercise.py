@@ -30,6 +30,7 @@ class Exercise:
     explanation: str
     needs_torch: bool = True
     seconds: float = 60.0  # longer than this is taken for an endless loop
+    runs_every_check: bool = False  # also those after a failure, where they stand alone
 
     @property
     def package(self) -> str:

@@ -26,7 +26,7 @@ class Wrong(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one check; checks after the first failure are still waiting."""
+    """What came of one check; most exercises stop at the first failure, the rest waits."""
 
     demand: str
     state: Literal["passed", "failed", "waiting"]
@@ -43,7 +43,9 @@ def checks_of(exercise: Exercise) -> list[Check]:
 
 
 def grade(exercise: Exercise, solution: Any, *, path: str = "") -> list[Outcome]:
-    """Run the checks on a loaded solution until one fails; return one outcome a check.
+    """Run the checks on a loaded solution; return one outcome a check.
+
+    Mostly the first failure ends it, because later checks build on earlier ones.
 
     Args:
         path: the solution's file, so that an exception can be placed at its line.
@@ -52,7 +54,7 @@ def grade(exercise: Exercise, solution: Any, *, path: str = "") -> list[Outcome]
     message = ""
     for check in checks_of(exercise):
         demand = " ".join((inspect.getdoc(check) or check.__name__).split())
-        if message:
+        if message and not exercise.runs_every_check:
             outcomes.append(Outcome(demand, "waiting"))
             continue
         message = _complaint(check, solution, path)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
@@ -43,6 +45,19 @@ class Screen:
         self.line(f"  edit: {_shown(folder.file(exercise))}")
         self.line()
 
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Say that the checks run, and take it back when they are done."""
+        if not self._out.isatty():
+            yield
+            return
+        self._out.write("running the checks ...")
+        self._out.flush()
+        try:
+            yield
+        finally:
+            self._out.write("\r\x1b[2K")
+
     def verdict(self, exercise: Exercise, verdict: Verdict) -> None:
         """Show every demand with what came of it, then what to do."""
         if verdict.missing:
@@ -63,7 +78,8 @@ class Screen:
 
     def solved(self, exercise: Exercise, folder: Folder) -> None:
         self.line()
-        self.line(f"Solved: {exercise.title}.", _GREEN)
+        done, count = len(folder.done), len(folder.exercises)
+        self.line(f"Solved: {exercise.title}. {done} of {count} done.", _GREEN)
         self.line()
         self.line(exercise.explanation)
         self.line()

@@ -76,7 +76,8 @@ class Session:
         exercise, folder, screen = self._folder.current, self._folder, self._screen
         self._resetting = self._picking = False
         screen.exercise(folder, exercise)
-        verdict = run_checks(exercise, folder.file(exercise))
+        with screen.busy():
+            verdict = run_checks(exercise, folder.file(exercise))
         screen.verdict(exercise, verdict)
         if verdict.passed:
             folder.mark_done(exercise)

@@ -10,7 +10,7 @@ import six_faults  # noqa: E402
 
 from zerograd import check_source, watch  # noqa: E402
 from zerograd.learn.exercise import find  # noqa: E402
-from zerograd.learn.grading import checks_of, first_failure, load  # noqa: E402
+from zerograd.learn.grading import checks_of, first_failure, grade_file, load  # noqa: E402
 
 EXERCISE = find("six-faults")
 SOLUTION = Path(six_faults.__file__).read_text(encoding="utf-8")
@@ -101,6 +101,18 @@ def test_a_fault_left_in_is_caught_and_its_stage_named(stage, tmp_path):
     failure = failure_with(*LEFT_OVER[stage], tmp_path)
     assert failure is not None
     assert failure.message.startswith(f"{stage}: ")
+
+
+def test_the_learner_sees_which_stages_are_mended(tmp_path):
+    def states(text):
+        file = tmp_path / "attempt.py"
+        file.write_text(text, encoding="utf-8")
+        return [outcome.state for outcome in grade_file(EXERCISE, file)]
+
+    assert states(EXERCISE.starter()) == ["failed"] * 8 + ["passed"]
+    assert states(SOLUTION.replace(*LEFT_OVER["warm_up"]))[:6] == [
+        "passed", "failed", "passed", "passed", "passed", "passed",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WORSE)
