@@ -16,6 +16,7 @@ from zerograd.runtime.ranks import LATE_START, PRINTED, merge, ranks_of
 from zerograd.runtime.run_folder import RunFolder, Shard
 
 LOOKS_EVERY = 0.25
+NOBODY_COMES = 30.0
 SPEAKS_AFTER = 2.0  # seconds after a rank's death, if the others go on
 
 
@@ -27,6 +28,8 @@ def keep(path: str) -> None:
     told = 0
     while folder.path.is_dir() and not folder.is_claimed(PRINTED):
         ranks = ranks_of(folder)
+        if not ranks and time.monotonic() - began > NOBODY_COMES:
+            return
         killed = [shard for shard in ranks if not shard.lives and not shard.done]
         if ranks and not any(shard.lives for shard in ranks):
             if killed or any(shard.exit for shard in ranks):

@@ -6,13 +6,17 @@ import argparse
 import io
 import sys
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 
 from zerograd.cli.output import text_width, wants_color, write_file
+from zerograd.cli.run_paths import near, near_spot, source_from, worded_note
 from zerograd.errors import UsageError
+from zerograd.lifecycle.events import Event
 from zerograd.lifecycle.findings import Finding, Live
 from zerograd.report.reporter import make_reporter
 from zerograd.report.timeline import ProcessTimeline, build_timeline
+from zerograd.trace.format import Folded, Happened
 from zerograd.trace.reader import Section, Trace, read_trace
 
 HELP = "show a recorded trace: text, JSON, a page or a Perfetto file"
@@ -67,16 +71,30 @@ def run(args: argparse.Namespace) -> int:
 def build_timelines(trace: Trace) -> list[tuple[Section, ProcessTimeline]]:
     """Return a timeline for each process that did something; the first if none did."""
     pairs = [
-        (section, build_timeline(section.name, section.happened)) for section in trace.sections
+        (section, build_timeline(section.name, _nearby(section))) for section in trace.sections
     ]
     busy = [(section, timeline) for section, timeline in pairs if timeline.moments]
     return busy or pairs[:1]
 
 
+def _nearby(section: Section) -> list[Happened | Folded]:
+    """Return what happened, with paths as the user types them."""
+    cwd = section.header.cwd
+    seen: dict[Event, Event] = {}
+    result: list[Happened | Folded] = []
+    for item in section.happened:
+        if isinstance(item, Happened):
+            event = seen.get(item.event)
+            if event is None:
+                event = replace(item.event, spot=near_spot(item.event.spot, cwd))
+                seen[item.event] = event
+            item = replace(item, event=event)
+        result.append(item)
+    return result
+
+
 def findings_of(trace: Trace) -> list[Finding]:
     """Return the findings of all processes, each fault once, with the ranks that saw it."""
-    from dataclasses import replace
-
     from zerograd.runtime.ranks import join_findings
 
     found = []
@@ -86,7 +104,7 @@ def findings_of(trace: Trace) -> list[Finding]:
             live = finding.live or Live()
             if rank is not None and not live.ranks:
                 live = replace(live, ranks=(rank,))
-            found.append(replace(finding, live=live))
+            found.append(near(replace(finding, live=live), section.header.cwd))
     return join_findings(found)
 
 
@@ -103,8 +121,9 @@ def _as_text(trace: Trace, color: bool, width: int) -> str:
         if section.skipped:
             out.write(f"{section.name}: {section.skipped} damaged lines passed over.\n")
     for note in trace.notes:
-        out.write(f"not checked: {note}\n")
-    make_reporter("text", color=color, width=width).write(findings_of(trace), out)
+        out.write(f"{worded_note(note)}\n")
+    source = source_from(header.cwd)
+    make_reporter("text", color=color, width=width, source=source).write(findings_of(trace), out)
     return out.getvalue()
 
 
@@ -132,7 +151,7 @@ def _as_json(trace: Trace, color: bool, width: int) -> str:
                         "windows": len(lane.windows),
                         "events": len(lane.marks),
                     }
-                    for lane in build_timeline(section.name, section.happened).lanes
+                    for lane in build_timeline(section.name, _nearby(section)).lanes
                 ],
             }
             for section in trace.sections
@@ -156,14 +175,14 @@ def _as_page(trace: Trace, color: bool, width: int) -> str:
         python=header.python,
         torch=header.torch,
         started=header.started,
-        notes=trace.notes,
+        notes=[worded_note(note) for note in trace.notes],
     )
     processes = [
         PageProcess(timeline, section.iterations, section.end is None, section.header.rank)
         for section, timeline in build_timelines(trace)
     ]
     out = io.StringIO()
-    write_page(facts, processes, findings_of(trace), out)
+    write_page(facts, processes, findings_of(trace), out, source=source_from(header.cwd))
     return out.getvalue()
 
 

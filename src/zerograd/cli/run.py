@@ -70,7 +70,15 @@ def run(args: argparse.Namespace) -> int:
     from zerograd.runtime.run_folder import RunOptions
 
     trace = os.path.abspath(args.trace) if args.trace is not None else None
-    options = RunOptions(args.policy, codes, trace, target.words, os.getpid())
+    options = RunOptions(
+        policy=args.policy,
+        codes=codes,
+        trace=trace,
+        command=target.words,
+        root=os.getpid(),
+        torch=version,
+        cwd=os.getcwd(),
+    )
     shown = ReportOptions(
         format=args.format,
         output=os.path.abspath(args.output) if args.output is not None else None,

@@ -7,10 +7,11 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from zerograd.cli.output import write_findings
+from zerograd.cli.run_paths import near, worded_note
 from zerograd.errors import ZerogradError
 from zerograd.lifecycle.findings import Finding
 from zerograd.runtime.run_folder import RunFolder, Shard, notes_of
@@ -42,24 +43,7 @@ class ReportOptions:
 
 def shown(findings: Iterable[Finding], options: ReportOptions) -> list[Finding]:
     """Return the findings that count: of the chosen rules, with paths as the user types them."""
-    return [_near(each, options.cwd) for each in findings if each.rule.code in options.codes]
-
-
-def _near(finding: Finding, cwd: str) -> Finding:
-    spot = replace(finding.spot, path=_relative(finding.spot.path, cwd))
-    trail = tuple(
-        replace(each, spot=replace(each.spot, path=_relative(each.spot.path, cwd)))
-        for each in finding.trail
-    )
-    return replace(finding, spot=spot, trail=trail)
-
-
-def _relative(path: str, cwd: str) -> str:
-    """Return the path from where the user stands, if it lies below."""
-    if not os.path.isabs(path):
-        return path
-    prefix = os.path.join(cwd, "")
-    return path[len(prefix) :] if path.startswith(prefix) else path
+    return [near(each, options.cwd) for each in findings if each.rule.code in options.codes]
 
 
 def write_report(
@@ -74,7 +58,7 @@ def write_report(
         pass
     try:
         for note in notes_of(shards):
-            print(f"zerograd: not checked: {note}", file=sys.stderr)
+            print(f"zerograd: {worded_note(note)}", file=sys.stderr)
         output = Path(options.output) if options.output is not None else None
         wanted = argparse.Namespace(format=options.format, output=output)
         write_findings(findings, wanted, stream=sys.stderr, closing=closing)

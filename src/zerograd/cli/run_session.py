@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from zerograd.cli.run_report import (
@@ -16,6 +17,7 @@ from zerograd.cli.run_report import (
     write_report,
 )
 from zerograd.lifecycle.findings import Finding
+from zerograd.runtime.children import watch_for_unfollowed
 from zerograd.runtime.launch import Target, end_like_the_script, run_as_main
 from zerograd.runtime.on_import import when_torch_is_imported
 from zerograd.runtime.processes import WatchedProcess, lead_children
@@ -27,6 +29,7 @@ from zerograd.runtime.ranks import (
     join_ranks,
     merge,
     wait_for_ranks,
+    wait_for_report,
 )
 from zerograd.runtime.run_folder import RunFolder, RunOptions, Shard
 
@@ -43,11 +46,13 @@ def run_session(target: Target, options: RunOptions, report: ReportOptions) -> i
         return end_like_the_script(run_as_main(target))
     session = _Session(options, report, place)
     undo = lead_children(session.folder)
+    unhear = watch_for_unfollowed(session.process.note)
     cancel = when_torch_is_imported(session.start)
     try:
         code = run_as_main(target, on_error=session.process.explain)
     finally:
         cancel()
+        unhear()
         undo()
     return end_like_the_script(session.end(code))
 
@@ -59,7 +64,10 @@ class _Session:
         if place is None:
             self.folder = RunFolder.create(options)
             self.process = WatchedProcess(self.folder, options)
+            if options.trace is not None:
+                self.process.open()  # the file of an earlier run goes, whatever this one does
         else:
+            options = replace(options, root=0)  # no process of the run is above the others
             self.folder = join_ranks(place, options)
             self.process = WatchedProcess(self.folder, options, rank_slot=place.rank)
             self.process.open()
@@ -133,6 +141,9 @@ class _Session:
             write_report(found, shards, self._report, self._closing(shards))
             merge_trace(self.folder, self._report, shards)
             self.folder.remove()
+        else:
+            # Ending with a failure now would make the launcher kill the rank that speaks.
+            wait_for_report(self.folder)
         return self._code(code, found)
 
     def _code(self, code: int, found: list[Finding]) -> int:

@@ -170,10 +170,11 @@ class _Replay:
                 lane.marks.append(Mark(index, self._held(lane), level, is_own=False))
 
     def _complete(self, event: Event) -> Event:
-        if event.kind in _FILLS and not event.fills:
+        """Name the owners that a backward fills: an early event may not know their last names."""
+        if event.kind in _FILLS:
             reached = set(event.reach)
             fills = (owner for owner, held in self._holdings.items() if reached & set(held))
-            return replace(event, fills=frozenset(fills))
+            return replace(event, fills=frozenset(fills) or event.fills)
         return event
 
     def _adopt(self, bucket: str) -> None:

@@ -96,7 +96,6 @@ class WatchedProcess:
         self._pid = 0  # of the process that has opened its shard
         self._name = ""
         self._parent: int | None = None
-        self._before: frozenset[Any] = frozenset()  # findings of the parent, before a fork
         self._notes: list[str] = []
         self._saving = threading.Lock()
         self._changed = False
@@ -110,18 +109,23 @@ class WatchedProcess:
     def start(self) -> None:
         """Put the watch on. torch has been imported."""
         global _this
-        from zerograd.runtime.sanitizer import watch
-
-        self._watch = watch(
-            policy="raise" if self._options.policy == "raise" else "collect",
-            select=self._options.codes,
-            trace=self,
-            on_finding=self.take,
-        )
+        is_alone = os.getpid() == self._options.root and self._slot is None
+        # The user's own process, when nothing is recorded, is spared the telling of each event.
+        self._watch = self._new_watch(trace=self._options.trace is not None or not is_alone)
         self._watch.start()
         _this = self
         self._patch_exit()
         os.register_at_fork(after_in_child=self._after_fork)
+
+    def _new_watch(self, *, trace: bool) -> Any:
+        from zerograd.runtime.sanitizer import watch
+
+        return watch(
+            policy="raise" if self._options.policy == "raise" else "collect",
+            select=self._options.codes,
+            trace=self if trace else None,
+            on_finding=self.take,
+        )
 
     def write(
         self, event: Event, *, iteration: int, extra: Mapping[str, Any] | None = None
@@ -174,12 +178,11 @@ class WatchedProcess:
         if self._watch is None:
             return []
         rank, _ = self._rank_and_world()
-        found = [each for each in self._watch.findings if each.key not in self._before]
         return [
             replace(each, live=replace(each.live, ranks=(rank,)))
             if rank is not None and each.live is not None and not each.live.ranks
             else each
-            for each in found
+            for each in self._watch.findings
         ]
 
     def save(self, *, done: bool = False, exit_code: int | None = None) -> None:
@@ -260,7 +263,8 @@ class WatchedProcess:
             started=self._started,
             command=self._options.command,
             python=".".join(map(str, sys.version_info[:3])),
-            torch=str(getattr(sys.modules.get("torch"), "__version__", "")),
+            torch=self._options.torch,
+            cwd=self._options.cwd,
             pid=self._pid,
             parent=self._parent,
             rank=rank,
@@ -325,8 +329,11 @@ class WatchedProcess:
         self._log = None
         self._saving = threading.Lock()
         self._started = time.time()
-        if self._watch is not None:
-            self._before = frozenset(each.key for each in self._watch.findings)
+        if self._watch is not None and not self._stop.is_set():
+            # What the parent has seen is the parent's too: the child starts a watch of its own.
+            parents, self._watch = self._watch, self._new_watch(trace=True)
+            self._watch.start()
+            parents.abandon()
 
 
 def rank_and_world() -> tuple[int | None, int | None]:

@@ -27,6 +27,7 @@ from zerograd.trace.format import finding_from_json
 PRINTED = "printed"  # the claim of whoever writes the report
 LATE_START = 10.0  # seconds that a rank may start later than another ends
 LOOKED_EVERY = 0.1
+SPEAKS_WITHIN = 10.0
 OTHER_NODES = 60.0  # seconds that a machine waits for the others before it ends
 STORE_ANSWERS = 3.0
 
@@ -138,6 +139,13 @@ def wait_for_ranks(folder: RunFolder, place: Rank) -> None:
         late = len(ranks) < place.here and time.monotonic() - began < LATE_START
         if not late and not any(_is_at_work(shard, place) for shard in ranks):
             return
+        time.sleep(LOOKED_EVERY)
+
+
+def wait_for_report(folder: RunFolder) -> None:
+    """Return when the rank that writes the report has done so, or takes too long."""
+    until = time.monotonic() + SPEAKS_WITHIN
+    while folder.path.is_dir() and time.monotonic() < until:
         time.sleep(LOOKED_EVERY)
 
 

@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,6 +25,9 @@ except ImportError:  # Windows: nobody can tell there whether another process li
 
 ENV_FOLDER = "ZEROGRAD_RUN_FOLDER"
 ENV_HOME = "ZEROGRAD_RUN_HOME"
+_PREFIX = "zerograd-run-"
+_ROOT = "root"
+_KEPT_FOR = 24 * 3600.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,9 @@ class RunOptions:
     codes: tuple[str, ...] = ()  # the rules that are shown; empty: all
     trace: str | None = None
     command: tuple[str, ...] = ()
-    root: int = 0  # the pid of the process that the user started; 0 under a launcher of ranks
+    root: int = 0  # the pid of the process that the user started
+    torch: str = ""  # its version
+    cwd: str = ""  # where the user stood
 
 
 @dataclass(slots=True)
@@ -63,8 +69,10 @@ class RunFolder:
 
     @classmethod
     def create(cls, options: RunOptions) -> RunFolder:
-        folder = cls(tempfile.mkdtemp(prefix="zerograd-run-"))
+        _sweep()
+        folder = cls(tempfile.mkdtemp(prefix=_PREFIX))
         folder.write_options(options)
+        folder.live_as(_ROOT)
         return folder
 
     @classmethod
@@ -84,6 +92,8 @@ class RunFolder:
             trace=shape["trace"],
             command=tuple(shape["command"]),
             root=shape["root"],
+            torch=shape["torch"],
+            cwd=shape["cwd"],
         )
 
     def claim(self, name: str) -> bool:
@@ -136,17 +146,37 @@ class RunFolder:
                 shard = Shard(**shape)
             except (OSError, ValueError, TypeError):
                 continue
-            shard.lives = shard.name == mine or (not shard.done and self.lives(shard.name))
+            # Opening one's own lock file a second time and closing it would drop the lock.
+            shard.lives = not shard.done and (shard.name == mine or self.lives(shard.name))
             found.append(shard)
         return found
 
     def remove(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
+        # Renamed first: whoever is killed half-way leaves nothing that looks like a run.
+        gone = self.path.with_name(f"{_PREFIX}gone-{self.path.name}-{os.getpid()}")
+        try:
+            self.path.rename(gone)
+        except OSError:
+            return  # another process of the run was quicker
+        shutil.rmtree(gone, ignore_errors=True)
 
     def _replace(self, name: str, shape: Mapping[str, Any]) -> None:
         part = self.path / f".{name}.{os.getpid()}.part"
         part.write_text(json.dumps(shape, default=str), encoding="utf-8")
         part.replace(self.path / name)
+
+
+def _sweep() -> None:
+    """Remove folders of runs that were killed long ago; a living run holds a lock in its own."""
+    before = time.time() - _KEPT_FOR
+    for path in Path(tempfile.gettempdir()).glob("zerograd-r[ua]n*-*"):
+        try:
+            folder = RunFolder(path)
+            names = [lock.stem for lock in path.glob("*.lock")]
+            if path.stat().st_mtime < before and not any(folder.lives(name) for name in names):
+                shutil.rmtree(path, ignore_errors=True)
+        except OSError:
+            continue  # somebody else's, or just gone
 
 
 def shard_name(pid: int, rank: int | None = None) -> str:

@@ -35,6 +35,7 @@ class Header:
     rank: int | None = None
     world: int | None = None
     host: str = ""
+    cwd: str = ""  # where the user stood; paths below it are shown without it
     version: int = VERSION
 
     def to_json(self) -> dict[str, Any]:
@@ -52,6 +53,7 @@ class Header:
             "rank": self.rank,
             "world": self.world,
             "host": self.host,
+            "cwd": self.cwd,
         }
 
     @classmethod
@@ -67,6 +69,7 @@ class Header:
             rank=line.get("rank"),
             world=line.get("world"),
             host=str(line.get("host", "")),
+            cwd=str(line.get("cwd", "")),
             version=int(line.get("version", 0)),
         )
 
