@@ -14,6 +14,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,29 @@ def on_device(work: Callable[[], object], times: int) -> float:
     return begin.elapsed_time(end) / times * 1e3
 
 
+class StepWork:
+    """A training step by a Step that exists only while it is measured: Steps know each other."""
+
+    def __init__(self, loss: Callable[[], torch.Tensor], optimizer: Any, **options: Any) -> None:
+        self._loss, self._optimizer, self._options = loss, optimizer, options
+        self._step: Step | None = None
+
+    def __enter__(self) -> StepWork:
+        self._step = Step(self._optimizer, **self._options)
+        self()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._step is not None
+        self._step.close()
+        self._step = None
+
+    def __call__(self) -> None:
+        assert self._step is not None
+        with self._step:
+            self._step.backward(self._loss())
+
+
 def interleaved(
     works: dict[str, Callable[[], object]],
     times: int,
@@ -57,11 +81,12 @@ def interleaved(
 ) -> dict[str, float]:
     """The median of each, taken in turns."""
     found: dict[str, list[float]] = {name: [] for name in works}
-    for work in works.values():
-        clock(work, max(1, times // 4))
-    for _ in range(rounds):
+    for index in range(rounds + 1):
         for name, work in works.items():
-            found[name].append(clock(work, times))
+            with work if isinstance(work, StepWork) else nullcontext():
+                taken = clock(work, times if index else max(1, times // 4))
+            if index:  # the first round warms up
+                found[name].append(taken)
     return {name: statistics.median(values) for name, values in found.items()}
 
 
@@ -220,13 +245,7 @@ def twin_steps(name: str, rounds: int, times: int, kind: str = "AdamW") -> dict[
         workload, optimizer = fresh()
         assert workload.loss is not None
         loss = workload.loss
-        owned = Step(optimizer, clip=1.0 if clip else None, arena=with_arena)
-
-        def work() -> None:
-            with owned:
-                owned.backward(loss())
-
-        return work
+        return StepWork(loss, optimizer, clip=1.0 if clip else None, arena=with_arena)
 
     makers: dict[str, Callable[[], Callable[[], object]]] = {
         "none": lambda: hand(False),
@@ -243,11 +262,12 @@ def twin_steps(name: str, rounds: int, times: int, kind: str = "AdamW") -> dict[
     for label, make in makers.items():
         torch.cuda.synchronize()
         base = torch.cuda.memory_allocated()
-        works[label] = make()
-        works[label]()
-        torch.cuda.reset_peak_memory_stats()
-        works[label]()
-        torch.cuda.synchronize()
+        work = works[label] = make()
+        with work if isinstance(work, StepWork) else nullcontext():
+            work()
+            torch.cuda.reset_peak_memory_stats()
+            work()
+            torch.cuda.synchronize()
         peaks[label] = (torch.cuda.max_memory_allocated() - base) / 1e9
     found = interleaved(works, times=times, rounds=rounds)
     return {

@@ -354,11 +354,8 @@ class Step:
         if self._neighbours_as_of != ownership.changes():
             self._neighbours = ownership.neighbours(self._guard, self._models)
             self._neighbours_as_of = ownership.changes()
-        kept = [p.grad for p in self._neighbours] if self._neighbours else None
+        held = self._set_aside() if self._neighbours else []
         try:
-            if kept is not None:
-                for neighbour in self._neighbours:
-                    neighbour.grad = None
             self._is_broken = True  # until the backward has come through
             loss.backward(root, retain_graph, create_graph)
             self._is_broken = False
@@ -367,12 +364,26 @@ class Step:
                 raise_if_lost_rank(error)
             raise
         finally:
-            if kept is not None:
-                for neighbour, grad in zip(self._neighbours, kept, strict=True):
-                    neighbour.grad = grad
+            if self._neighbours:
+                self._put_back(held)
         self._ledger.add(weight)  # type: ignore[arg-type]
         if self._ranks is not None:
             self._ranks.after_backward()
+
+    def _set_aside(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Take the neighbours' gradients out of the way of our backward."""
+        held = [(p, p.grad) for p in self._neighbours if p.grad is not None]
+        for neighbour, _ in held:
+            neighbour.grad = None
+        return held
+
+    def _put_back(self, held: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
+        """Drop what our backward left with the neighbours, and give them back their own."""
+        for neighbour in self._neighbours:
+            if neighbour.grad is not None:
+                neighbour.grad = None
+        for neighbour, grad in held:
+            neighbour.grad = grad
 
     def _first_backward_done(self) -> None:
         if self._ranks is not None and self._ranks.is_sharded and not self._ranks.is_synced:
