@@ -225,6 +225,9 @@ def test_pathspec_is_imported_only_for_a_gitignore() -> None:
         "loss.backward()\nw -= lr * w.grad",
         "accelerator.backward(loss)\nx.grad.sign()",
         "# zerograd: allow[ZG101] idle",
+        "loss.backward\nopt.step",
+        "backward(loss)\nopt.step()",
+        "amp_backward(loss)\nopt.step()",
         "opt = optim.SGD(net.parameters())\nfor x in data: update(opt, x)",
     ],
 )
@@ -232,7 +235,17 @@ def test_training_code_is_recognised_by_its_words(text: str) -> None:
     assert may_train(text.encode())
 
 
-@pytest.mark.parametrize("text", ["", "env.step()", "def backward(): ...", "steps = 3; grad = 1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "env.step()",
+        "def backward(): ...",
+        "steps = 3; grad = 1",
+        "class F(Function):\n    def backward(ctx, g): return g.step",
+        "x.backward()\ntorch.autograd.grad(y, x)",
+    ],
+)
 def test_other_code_is_left_unparsed(text: str) -> None:
     assert not may_train(text.encode())
 

@@ -7,6 +7,7 @@ nothing to do with training: they are read, searched for a few words, and left.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 
@@ -49,6 +50,10 @@ NEVER = frozenset(
         "venv",
     )
 )
+
+# A backward that is called or named, not only defined; a step; a gradient, not autograd.grad().
+_BACKWARD = re.compile(rb"[._]backward\b|(?<!def )\bbackward\(")
+_STEP_OR_GRAD = re.compile(rb"\.step\b|_step\(|\.grad\b(?!\s*\()")
 
 Tell = Callable[[str], None]  # takes one line about something that could not be read
 
@@ -206,7 +211,7 @@ def may_train(data: bytes, words: Sequence[bytes] = ()) -> bool:
     """
     if b"zero_grad" in data:
         return True
-    if b"backward" in data and (b".step" in data or b".grad" in data or b"_step(" in data):
+    if b"backward" in data and _BACKWARD.search(data) and _STEP_OR_GRAD.search(data):
         return True
     if b"optim." in data and b".parameters()" in data and b"for " in data:
         return True  # it makes an optimizer and may hand it to another module's step
