@@ -69,6 +69,9 @@ class Sites:
 
     def __init__(self) -> None:
         self._known: dict[tuple[CodeType, int], Site] = {}
+        self.hops = 0  # from the frame asked about to the last one found
+        self.code: CodeType | None = None  # of that frame, if it is the user's
+        self.at = 0  # and its instruction
 
     def here(self, depth: int) -> Site:
         """Return the innermost statement of the user, `depth` frames up or further.
@@ -79,17 +82,22 @@ class Sites:
         frame: FrameType | None = sys._getframe(depth)
         library: FrameType | None = None
         kinds = _kinds
+        hops = 0
         while frame is not None:
             code = frame.f_code
             kind = kinds.get(code.co_filename)
             if kind is None:
                 kind = kind_of(code.co_filename)
             if kind == _USERS:
-                found = self._known.get((code, frame.f_lasti))
+                at = frame.f_lasti
+                self.hops, self.code, self.at = hops, code, at
+                found = self._known.get((code, at))
                 return found if found is not None else self._new(frame, False)
             if kind == _LIBRARY and library is None:
                 library = frame
             frame = frame.f_back
+            hops += 1
+        self.code = None
         if library is None:
             return NOWHERE
         found = self._known.get((library.f_code, library.f_lasti))

@@ -46,18 +46,27 @@ class Guard:
         self._passes = passes
         self._fail = fail
         self.is_deaf = False
+        self._recorder = recorder
         for name in Guard.__annotations__:
             setattr(self, name, self._guarded(getattr(recorder, name)))
         self.run = self._guarded(lambda act: act())
+        self._run_riding = self._guarded(lambda act: act(), ends_ride=False)
+        recorder.protect = self.protect
 
-    def _guarded(self, act: Callable[..., None]) -> Callable[..., None]:
-        lock, passes = self._lock, self._passes
+    def protect(self, act: Callable[[], None]) -> Callable[[], None]:
+        """Return `act` guarded: for what the recorder does in the course of a ride."""
+        return lambda: self._run_riding(act)
+
+    def _guarded(self, act: Callable[..., None], *, ends_ride: bool = True) -> Callable[..., None]:
+        lock, passes, recorder = self._lock, self._passes, self._recorder
 
         def guarded(*args: Any) -> None:
             if self.is_deaf:
                 return
             try:
                 with lock:
+                    if ends_ride and recorder.ride is not None:
+                        recorder.end_ride()
                     act(*args)
             except Exception as error:
                 if passes(error):

@@ -20,10 +20,11 @@ from torch.optim import optimizer as optimizer_module
 from torch.optim.optimizer import Optimizer
 
 from zerograd.runtime import torch_facts, traced_calls
+from zerograd.runtime.ride import CLEAR, STEP, Ride
 
 _KEPT_OUT = (
     *("buckets", "call_site", "care", "confirm", "hand_work", "hooks", "leaves", "ledger"),
-    *("memo", "names", "owners", "recorder", "replicas", "sanitizer", "torch_facts"),
+    *("memo", "names", "owners", "recorder", "replicas", "ride", "sanitizer", "torch_facts"),
 )
 
 
@@ -53,12 +54,16 @@ _listeners: tuple[Listener, ...] = ()
 _lock = threading.RLock()
 _undo: list[Callable[[], object]] = []
 _kept_out = False
+_ride: Ride | None = None
+_engine_log: torch_facts.EngineLog | None = None
 
 
 def add(listener: Listener) -> None:
     """Let `listener` hear of every call from now on."""
     global _listeners
     with _lock:
+        if _ride is not None:
+            _ride.end()  # only one listener can ride
         _listeners = (*_listeners, listener)
         traced_calls.listeners = _listeners
         if not _undo:
@@ -74,10 +79,23 @@ def remove(listener: Listener) -> None:
     """Let `listener` hear no more; with the last one, every patch comes off."""
     global _listeners
     with _lock:
+        if _ride is not None:
+            _ride.end()
         _listeners = tuple(each for each in _listeners if each is not listener)
         traced_calls.listeners = _listeners
         if not _listeners:
             _take_off()
+
+
+def set_ride(ride: Ride | None) -> bool:
+    """Tick calls off on this ride from now on, if there is one listener; None: no more."""
+    global _ride
+    if ride is not None and len(_listeners) != 1:
+        return False
+    _ride = traced_calls.ride = ride
+    if _engine_log is not None:
+        _engine_log.ride = ride
+    return True
 
 
 def is_patched() -> bool:
@@ -86,8 +104,11 @@ def is_patched() -> bool:
 
 
 def _put_on() -> None:
+    global _engine_log
     for place, name, value in torch_facts.engine_patches(_backward_begins):
         _patch(place, name, value)
+        if isinstance(value, torch_facts.EngineLog):
+            _engine_log = value
     handles = (
         optimizer_module.register_optimizer_step_pre_hook(_step_begins),
         optimizer_module.register_optimizer_step_post_hook(_step_ends),
@@ -162,6 +183,8 @@ def _backward_ends() -> None:
 def _step_begins(
     optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    if _ride is not None and _ride.ticks(id(optimizer) * 4 + STEP):
+        return None
     closure = args[1] if len(args) > 1 else kwargs.get("closure")
     for listener in _listeners:
         listener.step_begins(optimizer, closure is not None)
@@ -189,8 +212,9 @@ def _heard_closure(optimizer: Optimizer, closure: Callable[[], Any]) -> Callable
 
 
 def _step_ends(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    for listener in _listeners:
-        listener.step_ends(optimizer)
+    if _ride is None:
+        for listener in _listeners:
+            listener.step_ends(optimizer)
 
 
 def _registers(module: torch.nn.Module, name: str, part: Any) -> None:
@@ -204,7 +228,7 @@ def _clearing(original: Any) -> Any:
     @functools.wraps(plain)
     def zero_grad(self: Optimizer, set_to_none: bool = True) -> Any:
         __tracebackhide__ = True
-        if not _listeners:
+        if not _listeners or (_ride is not None and _ride.ticks(id(self) * 4 + CLEAR)):
             return plain(self, set_to_none)
         for listener in _listeners:
             listener.clear_begins(self, set_to_none)
@@ -213,8 +237,7 @@ def _clearing(original: Any) -> Any:
             listener.clear_ends(self, set_to_none)
         return None
 
-    # As torch's own: a call from compiled code leaves the graph here, and nowhere else.
-    return torch._disable_dynamo(zero_grad) if plain is not original else zero_grad
+    return _as_torch_has_it(zero_grad, is_plain=plain is original)
 
 
 def _holding(original: Any) -> Any:
@@ -229,7 +252,17 @@ def _holding(original: Any) -> Any:
         for listener in _listeners:
             listener.holds(self)
 
-    return torch._disable_dynamo(add_param_group) if plain is not original else add_param_group
+    return _as_torch_has_it(add_param_group, is_plain=plain is original)
+
+
+def _as_torch_has_it(wrapper: Any, *, is_plain: bool) -> Any:
+    """Return the wrapper disabled for torch.compile, if the original is.
+
+    A call from compiled code then leaves the graph where it always did, and nowhere else.
+    """
+    # torch caches the disabled original on the function, and `wraps` has copied that.
+    vars(wrapper).pop("__dynamo_disable", None)
+    return wrapper if is_plain else torch._disable_dynamo(wrapper)
 
 
 def _scaling(original: Any) -> Any:

@@ -149,4 +149,4 @@ class Leaves:
             name = bucket.name
             return Event(EventKind.STEP, name, spot, (name,), text, leaf=bucket.leaf)
 
-        recorder.feed(key, event)
+        recorder.feed_new(key, event)

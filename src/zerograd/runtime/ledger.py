@@ -45,7 +45,7 @@ class Ledger:
         self._counts: dict[tuple[str, Spot], int] = {}
         self._dropped: set[tuple[str, Spot]] = set()  # hidden or allowed
         self._allowances: dict[str, tuple[Allowance, ...]] = {}
-        self._worded: dict[Event, Event] = {}
+        self._worded: dict[int, tuple[Event, Event]] = {}
         self.recorder: Recorder | None = None
 
     @property
@@ -128,7 +128,7 @@ class Ledger:
         """Return the finding with the user's own names in it, and what a live run knows."""
 
         def word(text: str) -> str:
-            return _TOKEN.sub(lambda token: self._word(token.group()), text)
+            return _TOKEN.sub(lambda token: self.word(token.group()), text)
 
         trail = tuple(
             TrailStep(step.spot, word(step.text), step.code or _line_at(step.spot))
@@ -153,19 +153,20 @@ class Ledger:
 
     def in_users_names(self, event: Event) -> Event:
         """Return the event with the user's names for optimizers and scalers in it."""
-        if event not in self._worded:
+        known = self._worded.get(id(event))
+        if known is None or known[0] is not event:
             if len(self._worded) > 4096:
                 self._worded.clear()
-            self._worded[event] = replace(
+            worded = replace(
                 event,
-                owner=_TOKEN.sub(lambda token: self._word(token.group()), event.owner),
-                scaler=_TOKEN.sub(lambda token: self._word(token.group()), event.scaler),
+                owner=_TOKEN.sub(lambda token: self.word(token.group()), event.owner),
+                scaler=_TOKEN.sub(lambda token: self.word(token.group()), event.scaler),
                 fills=frozenset(
-                    _TOKEN.sub(lambda token: self._word(token.group()), each)
-                    for each in event.fills
+                    _TOKEN.sub(lambda token: self.word(token.group()), each) for each in event.fills
                 ),
             )
-        return self._worded[event]
+            known = self._worded[id(event)] = (event, worded)
+        return known[1]
 
     def _share(self, finding: Finding, buckets: list[Bucket]) -> float | None:
         if finding.rule.code != "ZG101" or self.recorder is None:
@@ -177,7 +178,7 @@ class Ledger:
             return None
         return min(stale / whole, 1.0)
 
-    def _word(self, token: str) -> str:
+    def word(self, token: str) -> str:
         """Return the user's name for an optimizer, scaler or bucket of ours."""
         recorder = self.recorder
         if recorder is None:

@@ -29,6 +29,8 @@ class Symbol:
     """One event as it comes again and again, and how often it has come."""
 
     event: Event
+    call: Any = None  # how the hooks know it again; see `ride`
+    is_by_hand: bool = False  # done to `.grad` itself, in no call
     count: int = 0
 
 
@@ -74,6 +76,7 @@ class Memo:
         self.misses = 0
         self.rounds = 0
         self.node = self.before = self._node(frozenset(), False)
+        self.edge = Edge(self.node)  # the last one gone
 
     def feed(self, symbol: Symbol) -> tuple[Finding, ...]:
         """Judge one event."""
@@ -81,13 +84,17 @@ class Memo:
         edge = before.edges.get(symbol)
         if edge is None:
             edge = self._weigh(symbol)
-        self.before, self.node = before, edge.node
+        self.before, self.node, self.edge = before, edge.node, edge
         symbol.count += 1
         if edge.new_round:
             self.rounds += 1
         if symbol.count <= OFTEN or edge.window is not None:
             return edge.findings + tuple(self._judge.count(symbol.event, edge.window))
         return edge.findings
+
+    def count(self, event: Event, window: Window) -> list[Finding]:
+        """Count a window that was closed without being fed."""
+        return self._judge.count(event, window)
 
     def complete(self, event: Event) -> Event:
         """Fill in what the holdings tell."""
@@ -112,9 +119,9 @@ class Memo:
         """Has anything happened to this bucket?"""
         return any(name == bucket for name, _ in self.node.snapshot[0][0])
 
-    def state(self, bucket: str) -> BucketState:
-        """Return the present state of a bucket."""
-        for name, state in self.node.snapshot[0][0]:
+    def state(self, bucket: str, node: Node | None = None) -> BucketState:
+        """Return the state of a bucket, in the present node if none is given."""
+        for name, state in (node or self.node).snapshot[0][0]:
             if name == bucket:
                 return state  # type: ignore[no-any-return]
         return INITIAL
@@ -160,7 +167,7 @@ class Memo:
         findings, window = self._judge.weigh(event)
         _, sites, stepped = before.snapshot
         spot = (event.kind, event.spot)
-        new_round = stepped and event.kind in _STARTS and spot in sites
+        new_round = stepped and event.kind in _STARTS and spot in sites and not symbol.is_by_hand
         sites = frozenset({spot}) if new_round else sites | {spot}
         stepped = event.kind in _STEPS or (stepped and not new_round)
         # Windows of one micro-batch have no tail; the rest of an epoch must be counted.

@@ -45,6 +45,7 @@ class Owners:
         self._by_id: dict[int, Owner] = {}
         self._waiting: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._gone: list[str] = []
+        self.has_news = False  # an optimizer has come or gone
         self._reach: weakref.WeakKeyDictionary[Module, tuple[int, int]]
         self._reach = weakref.WeakKeyDictionary()
 
@@ -65,7 +66,7 @@ class Owners:
             return self._in_backward(optimizer)
         names = (f"optimizer#{n}" for n in range(1, len(self.by_name) + 2))
         name = next(each for each in names if each not in self.by_name)
-        owner = Owner(name, optimizer, self._gone.append)
+        owner = Owner(name, optimizer, self._is_gone)
         self.by_name[name] = self._by_id[id(optimizer)] = owner
         self._waiting.discard(optimizer)
         self._claim(owner, optimizer)
@@ -78,9 +79,16 @@ class Owners:
             self._claim(owner, optimizer)
         else:
             self._waiting.add(optimizer)
+            self.has_news = True
+
+    def _is_gone(self, name: str) -> None:
+        # Called by the garbage collector, at any time: nothing may be changed here.
+        self._gone.append(name)
+        self.has_news = True
 
     def renew(self) -> None:
         """Take up the optimizers that wait, and let go of those that are gone."""
+        self.has_news = False
         if self._gone:
             self.let_go_of_the_dead()
         if 0 < len(self._waiting) <= MOST_WAITING:

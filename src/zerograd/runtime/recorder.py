@@ -21,7 +21,8 @@ from torch.optim.optimizer import Optimizer
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.rule import Rule
-from zerograd.runtime import hand_work, torch_facts
+from zerograd.lifecycle.state import BucketState
+from zerograd.runtime import hand_work, hooks, ride, torch_facts
 from zerograd.runtime.buckets import GONE, NEW, SAME, TOUCHED, Bucket, Owner
 from zerograd.runtime.call_site import Site, Sites, argument_of
 from zerograd.runtime.care import Care
@@ -30,6 +31,7 @@ from zerograd.runtime.leaves import Leaves
 from zerograd.runtime.memo import Memo, Symbol
 from zerograd.runtime.owners import IN_BACKWARD, Owners, holds_canary
 from zerograd.runtime.replicas import Replicas
+from zerograd.runtime.ride import Call, Ride, Ring, Rounds
 
 MOST_SYMBOLS = 8192
 BY_HAND = "by hand"
@@ -39,10 +41,14 @@ _K = EventKind
 class OpenBackward:
     """A backward that is under way in one thread."""
 
-    __slots__ = ("depth", "error", "filled_inside", "scaler", "scan", "site", "synchronised")
+    __slots__ = (
+        *("call", "depth", "error", "filled_inside"),
+        *("scaler", "scan", "site", "synchronised"),
+    )
 
-    def __init__(self, site: Site, scaler: str) -> None:
+    def __init__(self, site: Site, scaler: str, call: Call | None = None) -> None:
         self.site = site
+        self.call = call
         self.scaler = scaler
         self.depth = 0
         self.error = sys.exc_info()[1]
@@ -69,6 +75,11 @@ class Recorder:
         wants: Callable[[Tensor], bool] | None = None,
         trace: Any = None,
     ) -> None:
+        self._symbols: dict[Any, Symbol] = {}
+        self._rounds = Rounds()
+        self.ride: Ride | None = None
+        self.protect: Callable[[Callable[[], None]], Callable[[], None]] = lambda act: act
+        self._is_lap_of_care = False
         self.memo = Memo(rules)
         self.looks = Looks()
         self.sites = Sites()
@@ -77,13 +88,12 @@ class Recorder:
         self.care = Care(self.partition)
         self.leaves = Leaves(self)
         self.replicas = Replicas(self)
-        self.steps = self.backwards = self.clears = 0
+        self.counts = [0, 0, 0, 0]  # backwards, clears, steps, clips
         self.not_checked: dict[str, None] = {}
         self.names: dict[str, str] = {}  # of owners and scalers, as the user's code calls them
-        self.tell_trace = trace
+        self._write = trace
         self._speak = speak
         self._wants = wants
-        self._symbols: dict[Any, Symbol] = {}
         self._open: dict[int, OpenBackward] = {}
         self._open_steps: dict[int, list[tuple[int, Owner, Site]]] = {}
         self._scaler_steps: dict[int, tuple[str, int, bool]] = {}
@@ -97,18 +107,22 @@ class Recorder:
         opened = self._open.get(thread)
         if opened is not None:
             opened.depth += 1
+            self._rounds.spoil()
             return
         if self._open and _is_engine_thread(thread):
             return  # the inner half of a reentrant checkpoint, on a device's thread
-        site = self.sites.here(4)
-        self.owners.renew()
+        site = self.sites.here(3)
+        call = self._call_here(ride.BACKWARD, None)
+        if self.owners.has_news:
+            self.owners.renew()
         scaler = torch_facts.scaler_of(roots) if self._scalers else ""
-        opened = OpenBackward(site, scaler)
+        opened = OpenBackward(site, scaler, call)
         times = self.care.count(site)
         if self.care.is_walk_due(times):
             self.leaves.discover(roots, site, bool(scaler))
+            self.replicas.search_once()
         self._look_before_backward(site)
-        if self.care.is_due(times):
+        if self._is_lap_of_care or self.care.is_due(times):
             opened.scan = self.care.scan(times)
         if self.replicas:
             opened.synchronised = self.replicas.before_backward()
@@ -124,6 +138,7 @@ class Recorder:
             return
         del self._open[thread]
         if sys.exc_info()[1] is not opened.error:  # the backward raised
+            self._rounds.spoil()
             self._look_again()
             self.memo.lose_sight([bucket.name for bucket in self.partition.buckets])
             return
@@ -136,7 +151,7 @@ class Recorder:
         self.leaves.after_backward(opened.site, mask)
         if self.replicas:
             self.replicas.after_backward(opened.site, mask)
-        self.backwards += 1
+        self.counts[ride.BACKWARD] += 1
         self.feed_backward(opened, mask & ~opened.filled_inside)
 
     def feed_backward(self, opened: OpenBackward, mask: int) -> None:
@@ -146,9 +161,9 @@ class Recorder:
         site = opened.site
         averaged = self.leaves.averaged.get(site)
         key = (_K.BACKWARD, site, mask, opened.scaler, averaged, opened.synchronised)
-
-        def event() -> Event:
-            return Event(
+        symbol = self._symbols.get(key)
+        if symbol is None:
+            event = Event(
                 _K.BACKWARD,
                 "",
                 site.spot,
@@ -158,8 +173,8 @@ class Recorder:
                 averaged=averaged,
                 synchronised=opened.synchronised,
             )
-
-        self.feed(key, event)
+            symbol = self._new_symbol(key, event, opened.call)
+        self.feed(symbol)
 
     def _look_before_backward(self, site: Site) -> None:
         node = self.memo.node
@@ -199,7 +214,7 @@ class Recorder:
         dropped = [each for each in self.partition.buckets if each.bit & mask]
         dropped = [each for each in dropped if each.name in unused]
         if dropped:
-            self._finite = self.looks.is_finite(dropped, self.sites.here(4))
+            self._finite = self.looks.is_finite(dropped, self.sites.here(3))
 
     def clear_ends(self, holder: Any, to_none: bool) -> None:
         finite, self._finite = self._finite, True
@@ -209,16 +224,16 @@ class Recorder:
                 bucket.look()
         if not mask:
             return
-        self.clears += 1
-        site = self.sites.here(4)
+        self.counts[ride.CLEAR] += 1
+        site = self.sites.here(3)
         owner = self.owners.known(holder)
         if owner is not None and not owner.display:
             self._call(owner, site.receiver)
         name = owner.name if owner is not None else site.receiver
         key = (_K.CLEAR, site, name, mask, to_none, finite)
-
-        def event() -> Event:
-            return Event(
+        symbol = self._symbols.get(key)
+        if symbol is None:
+            event = Event(
                 _K.CLEAR,
                 name,
                 site.spot,
@@ -228,8 +243,8 @@ class Recorder:
                 inside=is_inside(holder),
                 finite=finite,
             )
-
-        self.feed(key, event)
+            symbol = self._new_symbol(key, event, self._call_here(ride.CLEAR, holder))
+        self.feed(symbol)
 
     # Step.
 
@@ -240,7 +255,7 @@ class Recorder:
         owner = self.owners.of(optimizer, self._backward_around() is not None)
         if owner is None:
             return
-        site = self.sites.here(4)
+        site = self.sites.here(3)
         if not owner.display:
             self._call(owner, argument_of(site.text) if self._scaler_steps else site.receiver)
         outer = next((each for _, each, _ in stack if each.mask & owner.mask), None)
@@ -248,7 +263,7 @@ class Recorder:
         if outer is not None and outer is not owner:
             self.owners.stand_for(owner, outer)
         elif outer is None and not has_closure:
-            self._step(owner, optimizer, site)
+            self._step(owner, optimizer, site, self._call_here(ride.STEP, optimizer))
 
     def closure_returns(self, optimizer: Optimizer) -> None:
         stack = self._open_steps.get(threading.get_ident(), ())
@@ -267,12 +282,15 @@ class Recorder:
         if stack and stack[-1][0] == id(optimizer):
             stack.pop()
 
-    def _step(self, owner: Owner, optimizer: Optimizer, site: Site) -> None:
-        self.steps += 1
+    def _step(
+        self, owner: Owner, optimizer: Optimizer, site: Site, call: Call | None = None
+    ) -> None:
+        self.counts[ride.STEP] += 1
         opened = self._backward_around()
         if opened is None:
             self._look_before_step(owner, site)
         elif owner.name != IN_BACKWARD or holds_canary(owner, optimizer):
+            self._rounds.spoil()
             self._fill_inside(opened, owner)
         else:
             return
@@ -283,16 +301,20 @@ class Recorder:
             if pending is not None and pending[1] == id(optimizer):
                 scaler = pending[0]
                 self._scaler_steps[thread] = (scaler, pending[1], True)
-        self._feed_step(_K.STEP, owner, site, scaler)
+        self._feed_step(_K.STEP, owner, site, scaler, None if scaler else call)
         if self.replicas:
             self.replicas.at_step(owner.mask)
 
-    def _feed_step(self, kind: EventKind, owner: Owner, site: Site, scaler: str) -> None:
-        def event() -> Event:
+    def _feed_step(
+        self, kind: EventKind, owner: Owner, site: Site, scaler: str, call: Call | None = None
+    ) -> None:
+        key = (kind, site, owner.name, owner.mask, scaler)
+        symbol = self._symbols.get(key)
+        if symbol is None:
             names = self._names_of(owner.mask)
-            return Event(kind, owner.name, site.spot, names, site.text, scaler=scaler)
-
-        self.feed((kind, site, owner.name, owner.mask, scaler), event)
+            event = Event(kind, owner.name, site.spot, names, site.text, scaler=scaler)
+            symbol = self._new_symbol(key, event, call)
+        self.feed(symbol)
 
     def _look_before_step(self, owner: Owner, site: Site) -> None:
         cleared: list[Bucket] = []
@@ -340,13 +362,15 @@ class Recorder:
             mask |= bucket.bit if bucket is not None else 0
         if not mask:
             return
-        site = self.sites.here(4)
+        site = self.sites.here(3)
         name = next((each.name for each in self.owners.by_name.values() if each.mask & mask), "")
 
-        def event() -> Event:
-            return Event(_K.CLIP, name, site.spot, self._names_of(mask), site.text)
-
-        self.feed((_K.CLIP, site, name, mask), event)
+        key = (_K.CLIP, site, name, mask)
+        symbol = self._symbols.get(key)
+        if symbol is None:
+            event = Event(_K.CLIP, name, site.spot, self._names_of(mask), site.text)
+            symbol = self._new_symbol(key, event, self._call_here(ride.CLIP, None))
+        self.feed(symbol)
 
     def clipped(self, parameters: Any) -> None:
         self._look_again()
@@ -354,24 +378,26 @@ class Recorder:
     def scales(self, scaler: GradScaler, loss: Any) -> None:
         name = self._scaler_name(scaler)
         if not self.names.get(name):
-            self.names[name] = self.sites.here(4).receiver
+            self.names[name] = self.sites.here(3).receiver
         torch_facts.mark_scaled(loss, name)
 
     def unscaled(self, scaler: GradScaler, optimizer: Optimizer) -> None:
         owner = self.owners.of(optimizer)
         if owner is None:
             return
-        site, name = self.sites.here(4), self._scaler_name(scaler)
+        site, name = self.sites.here(3), self._scaler_name(scaler)
         if not owner.display:
             self._call(owner, argument_of(site.text))
         for bucket in owner.buckets:
             bucket.look()
 
-        def event() -> Event:
+        key = (_K.UNSCALE, site, owner.name, owner.mask, name)
+        symbol = self._symbols.get(key)
+        if symbol is None:
             names = self._names_of(owner.mask)
-            return Event(_K.UNSCALE, owner.name, site.spot, names, site.text, scaler=name)
-
-        self.feed((_K.UNSCALE, site, owner.name, owner.mask, name), event)
+            event = Event(_K.UNSCALE, owner.name, site.spot, names, site.text, scaler=name)
+            symbol = self._new_symbol(key, event)
+        self.feed(symbol)
 
     def scaler_step_begins(self, scaler: GradScaler, optimizer: Optimizer) -> None:
         pending = (self._scaler_name(scaler), id(optimizer), False)
@@ -382,7 +408,7 @@ class Recorder:
         owner = self.owners.of(optimizer)
         if stepped or owner is None:
             return
-        site = self.sites.here(4)
+        site = self.sites.here(3)
         if not owner.display:
             self._call(owner, argument_of(site.text))
         # torch refuses a second step before update(): that call is the fault, and no step.
@@ -390,13 +416,15 @@ class Recorder:
             self._feed_step(_K.STEP_SKIPPED, owner, site, name)
 
     def scaler_updates(self, scaler: GradScaler) -> None:
-        site, name = self.sites.here(4), self._scaler_name(scaler)
+        site, name = self.sites.here(3), self._scaler_name(scaler)
 
-        def event() -> Event:
+        key = (_K.SCALER_UPDATE, site, name)
+        symbol = self._symbols.get(key)
+        if symbol is None:
             names = tuple(bucket.name for bucket in self.partition.buckets)
-            return Event(_K.SCALER_UPDATE, "", site.spot, names, site.text, scaler=name)
-
-        self.feed((_K.SCALER_UPDATE, site, name), event)
+            event = Event(_K.SCALER_UPDATE, "", site.spot, names, site.text, scaler=name)
+            symbol = self._new_symbol(key, event)
+        self.feed(symbol)
 
     def _awaiting(self, bucket: Bucket) -> frozenset[str]:
         return self.memo.state(bucket.name).awaiting
@@ -441,19 +469,92 @@ class Recorder:
         """Feed a backward that filled this bucket before it was watched."""
         self.feed_backward(OpenBackward(site, ""), bucket.bit)
 
-    def feed(self, key: Any, event: Callable[[], Event]) -> None:
-        """Feed the event known under `key`, made by `event` when it is new."""
+    def feed_new(self, key: Any, event: Callable[[], Event]) -> None:
+        """Feed something done by hand, known under `key`, made by `event` when it is new."""
         symbol = self._symbols.get(key)
         if symbol is None:
-            if len(self._symbols) >= MOST_SYMBOLS:
-                self._symbols.clear()
-            symbol = Symbol(self.memo.complete(event()))
-            self._symbols[key] = symbol
-        findings = self.memo.feed(symbol)
-        if self.tell_trace is not None:
-            self.tell_trace(symbol.event, self.memo.rounds)
+            symbol = self._new_symbol(key, event())
+            symbol.is_by_hand = True
+        self.feed(symbol)
+
+    def feed(self, symbol: Symbol) -> None:
+        """Judge one event, and begin a ride if the loop has come round as ever."""
+        memo = self.memo
+        node = memo.node
+        findings = memo.feed(symbol)
+        edge = memo.edge
+        if self._write is not None:
+            self._write(symbol.event, memo.rounds)
+        elif findings or (symbol.call is None and not symbol.is_by_hand):
+            self._rounds.spoil()
+        else:
+            ring = self._rounds.passed(symbol, node, symbol.call, edge.window, edge.new_round)
+            if edge.new_round:
+                self._is_lap_of_care = False
+            if ring is not None:
+                self._begin_ride(ring)
         for finding in findings:
             self._speak(finding, symbol.event)
+
+    def _new_symbol(self, key: Any, event: Event, call: Call | None = None) -> Symbol:
+        if len(self._symbols) >= MOST_SYMBOLS:
+            self._changed()
+        symbol = self._symbols[key] = Symbol(self.memo.complete(event), call)
+        return symbol
+
+    def _call_here(self, kind: int, holder: Any) -> Call | None:
+        sites = self.sites
+        if sites.code is None:
+            return None
+        # The hook of a backward sits two frames nearer to the user when it rides.
+        depth = sites.hops if kind == ride.BACKWARD else sites.hops + 1
+        return Call(kind, ride.key_of(kind, holder), depth, sites.code, sites.at)
+
+    def _begin_ride(self, ring: Ring) -> None:
+        if self.replicas or self.owners.has_news:
+            return
+        going = Ride(ring, self.protect(self.end_ride), self.protect(self._count_lap))
+        if hooks.set_ride(going):
+            self.ride = going
+
+    def _count_lap(self) -> None:
+        if self.ride is None:
+            return
+        for event, window in self.ride.ring.windows:
+            for finding in self.memo.count(event, window):
+                self._speak(finding, event)
+
+    def end_ride(self) -> None:
+        """Come back to the loop as it is now."""
+        going, self.ride = self.ride, None
+        hooks.set_ride(None)
+        if going is None:
+            return
+        for kind, count in enumerate(going.ring.ticked(going.laps, going.leg)):
+            self.counts[kind] += count
+        self.memo.rounds += going.rounds
+        self.memo.node = self.memo.before = going.leg.node
+        self._look_again()
+        self._is_lap_of_care = True
+        if going.leg is going.ring.legs[0]:
+            self._rounds.resume()
+        else:
+            self._rounds.spoil()
+
+    def state_now(self, bucket: Bucket) -> BucketState:
+        """Return what a bucket holds, without ending a ride."""
+        node = self.ride.leg.node if self.ride is not None else self.memo.node
+        return self.memo.state(bucket.name, node)
+
+    @property
+    def totals(self) -> tuple[int, int, int, int]:
+        """How many backwards, clears, steps and rounds there were."""
+        counts, rounds, going = list(self.counts), self.memo.rounds, self.ride
+        if going is not None:
+            ticked = going.ring.ticked(going.laps, going.leg)
+            counts = [a + b for a, b in zip(counts, ticked, strict=True)]
+            rounds += going.rounds
+        return counts[ride.BACKWARD], counts[ride.CLEAR], counts[ride.STEP], rounds
 
     def tell(self, finding: Finding) -> None:
         """Speak of a finding that the judge knows nothing of."""
@@ -465,6 +566,7 @@ class Recorder:
 
     def finish(self) -> None:
         """Speak of what is known only at the end."""
+        self.end_ride()
         self.owners.renew()
         self.leaves.last_updates()
         for finding in self.memo.finish():
@@ -501,10 +603,11 @@ class Recorder:
                 kind, "", spot, names, text, backward="" if clears else BY_HAND, to_none=to_none
             )
 
-        self.feed((BY_HAND, kind, site, mask, to_none), event)
+        self.feed_new((BY_HAND, kind, site, mask, to_none), event)
 
     def _changed(self) -> None:
         self._symbols.clear()
+        self._rounds.forget()
 
     def _names_of(self, mask: int) -> tuple[str, ...]:
         return tuple(bucket.name for bucket in self.partition.buckets if bucket.bit & mask)

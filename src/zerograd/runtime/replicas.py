@@ -51,9 +51,12 @@ class Replicas:
         self._searched = False
 
     def __bool__(self) -> bool:
+        return bool(self._replicas)
+
+    def search_once(self) -> None:
+        """Find the replicas made before we came, as soon as there is a process group."""
         if not self._searched and _is_distributed():
             self._search()
-        return bool(self._replicas)
 
     def register(self, module: Any) -> None:
         """Take note of a module that is being built, if it is a DDP wrapper."""
@@ -123,7 +126,6 @@ class Replicas:
         return False
 
     def _search(self) -> None:
-        """Find the replicas made before we came."""
         self._searched = True
         for each in gc.get_objects():
             if type(each).__name__ == "DistributedDataParallel" and isinstance(

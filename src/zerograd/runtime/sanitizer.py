@@ -16,6 +16,7 @@ from torch import Tensor
 from zerograd.errors import GradientError, GradientWarning, UsageError
 from zerograd.lifecycle.events import Event
 from zerograd.lifecycle.findings import Finding
+from zerograd.lifecycle.state import BucketState
 from zerograd.rules import ALL_RULES
 from zerograd.rules.selection import select_rules
 from zerograd.runtime import hooks, ledger
@@ -105,23 +106,24 @@ class Sanitizer:
     @property
     def steps(self) -> int:
         """How many optimizer steps were seen."""
-        return self._recorder.steps if self._recorder is not None else 0
+        return self._recorder.totals[2] if self._recorder is not None else 0
 
     @property
     def iterations(self) -> int:
         """How often the training loop has come round."""
-        return self._recorder.memo.rounds if self._recorder is not None else 0
+        return self._recorder.totals[3] if self._recorder is not None else 0
 
     def metrics(self) -> dict[str, float]:
         """Return counts for an experiment tracker: findings, each rule's, steps and the like."""
         metrics = self._ledger.metrics()
         recorder = self._recorder
         if recorder is not None:
+            backwards, clears, steps, rounds = recorder.totals
             metrics |= {
-                "zerograd/steps": float(recorder.steps),
-                "zerograd/backwards": float(recorder.backwards),
-                "zerograd/clears": float(recorder.clears),
-                "zerograd/iterations": float(recorder.memo.rounds),
+                "zerograd/steps": float(steps),
+                "zerograd/backwards": float(backwards),
+                "zerograd/clears": float(clears),
+                "zerograd/iterations": float(rounds),
                 "zerograd/looks": float(recorder.looks.taken),
             }
         return metrics
@@ -157,6 +159,24 @@ class Sanitizer:
             hooks.remove(guard)
         if self._recorder is not None:
             guard.run(self._recorder.finish)
+
+    def abandon(self) -> None:
+        """Stop without a last judgement: a forked child leaves its parent's watch behind."""
+        with _lock:
+            guard, self._guard, self._runs = self._guard, None, 0
+            if self in _active:
+                _active.remove(self)
+            if guard is not None:
+                hooks.remove(guard)
+
+    def state_of(self, parameter: Tensor) -> tuple[str, BucketState | None]:
+        """Return the owner of a parameter in the user's words, and what its bucket holds."""
+        recorder = self._recorder
+        bucket = recorder.partition.bucket_of(parameter) if recorder is not None else None
+        if recorder is None or bucket is None:
+            return "", None
+        owners = ", ".join(self._ledger.word(each) for each in bucket.owners)
+        return owners, recorder.state_now(bucket)
 
     def explain(self, error: BaseException) -> None:
         """Add a note to an exception of the user's code that a rule explains; never raises."""

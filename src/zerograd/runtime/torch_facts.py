@@ -40,13 +40,18 @@ class EngineLog:
     between, so an exception from inside has the traceback it always had.
     """
 
+    ride: Any = None
+
     def __init__(self, real: logging.Logger, register: Callable[[Roots], Any], begin: Begin):
         self._real = real
         self._register = register
         self._begin = begin
 
     def getEffectiveLevel(self) -> int:
-        if sys._getframe(2).f_code is _BACKWARD_CODE:  # not `autograd.grad`, which fills nothing
+        # Not `autograd.grad`, which fills nothing; and not while a ride ticks calls off.
+        if sys._getframe(2).f_code is _BACKWARD_CODE and (
+            self.ride is None or not self.ride.ticks(0)
+        ):
             return logging.DEBUG
         return self._real.getEffectiveLevel()
 

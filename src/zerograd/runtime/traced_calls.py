@@ -11,7 +11,11 @@ from typing import Any
 
 import torch
 
+from zerograd.runtime.ride import CLEAR as _CLEAR
+from zerograd.runtime.ride import CLIP as _CLIP
+
 listeners: tuple[Any, ...] = ()
+ride: Any = None
 
 
 def module_clearing(original: Any) -> Any:
@@ -22,11 +26,14 @@ def module_clearing(original: Any) -> Any:
         if torch.compiler.is_compiling():
             return original(self, set_to_none)  # type: ignore[no-any-return]
         __tracebackhide__ = True
+        if ride is not None and ride.ticks(id(self) * 4 + _CLEAR):
+            return original(self, set_to_none)  # type: ignore[no-any-return]
         for listener in listeners:
             listener.clear_begins(self, set_to_none)
         original(self, set_to_none)
         for listener in listeners:
             listener.clear_ends(self, set_to_none)
+        return None
 
     return zero_grad
 
@@ -57,6 +64,8 @@ def clipping(original: Any) -> Any:
         __tracebackhide__ = True
         parameters, bound, args, kwargs = _arguments(args, kwargs)
         if not listeners or bound == float("inf"):
+            return original(*args, **kwargs)
+        if ride is not None and ride.ticks(_CLIP):
             return original(*args, **kwargs)
         for listener in listeners:
             listener.clips(parameters)

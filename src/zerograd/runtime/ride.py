@@ -1,0 +1,230 @@
+"""Riding along: in a loop that has come round the same way often enough, calls are only ticked off.
+
+The hooks then compare each call with the one that is due, by the user's frame and
+the object called, and nothing else happens. A call that is not the one due ends the
+ride, and so does every sixteenth lap, which is watched with full care; where all is
+done in calls, and nothing to `.grad` by hand, later every 256th. So a new order of
+calls is seen at once, and work by hand soon after it begins.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from sys import _getframe
+from types import CodeType
+from typing import Any
+
+from zerograd.lifecycle.events import Event
+from zerograd.lifecycle.windows import Window
+from zerograd.runtime.memo import Node, Symbol
+
+SURE = 64  # equal rounds before the first ride
+LAPS = 15  # between two rounds of full care, at first
+MOST_LAPS = 255  # where nothing is done by hand
+MOST_LEGS = 4096
+MOST_RINGS = 64
+
+BACKWARD, CLEAR, STEP, CLIP = range(4)
+
+
+def key_of(kind: int, holder: Any) -> int:
+    """Return one number for a call: a backward and a clip have no holder that could be told."""
+    return kind if holder is None else id(holder) * 4 + kind
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """What the hooks can tell of a call at a glance."""
+
+    kind: int
+    key: int
+    depth: int  # of the user's frame, seen from `Ride.ticks`
+    code: CodeType
+    at: int  # the instruction in that frame
+
+
+@dataclass(slots=True, eq=False)
+class Leg:
+    """One call that is due, and what follows it."""
+
+    key: int
+    depth: int
+    code: CodeType
+    at: int
+    kind: int
+    node: Node  # of the judge, before it
+    next: Leg = field(init=False)
+    is_last: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Ring:
+    """A round of the training loop that always comes the same way."""
+
+    legs: tuple[Leg, ...]
+    symbols: tuple[Symbol, ...]
+    windows: tuple[tuple[Event, Window], ...]  # closed in each lap, to be counted
+    laps: int = LAPS  # of the next ride
+    is_sure: bool = False
+
+    @property
+    def has_hand_work(self) -> bool:
+        """Is anything done to `.grad` that no call tells of?"""
+        return len(self.legs) < len(self.symbols)
+
+    def ticked(self, laps: int, leg: Leg) -> list[int]:
+        """Return how many calls of each kind a ride of so many laps, now at `leg`, has seen.
+
+        It began after the first leg.
+        """
+        counts = [0, 0, 0, 0]
+        for each in self.legs:
+            counts[each.kind] += laps
+        counts[self.legs[0].kind] -= 1
+        for each in self.legs:
+            if each is leg:
+                break
+            counts[each.kind] += 1
+        return counts
+
+
+class Ride:
+    """A ring being ridden, seen from the hooks."""
+
+    __slots__ = ("_end", "_lap", "laps", "leg", "ring", "thread")
+
+    def __init__(self, ring: Ring, end: Callable[[], None], lap: Callable[[], None]) -> None:
+        self.ring = ring
+        self.leg = ring.legs[0].next
+        self.laps = 0
+        self.thread = threading.get_ident()
+        self._end = end
+        self._lap = lap
+
+    def ticks(self, key: int) -> bool:
+        """Is the call at hand the one that is due? Else the ride has ended.
+
+        To be called by the hook itself: the user's frame is found by counting from here.
+        """
+        leg = self.leg
+        if leg.key == key:
+            try:
+                frame = _getframe(leg.depth)
+            except ValueError:
+                self._end()
+                return False
+            if frame.f_lasti == leg.at and frame.f_code is leg.code:
+                self.leg = leg.next
+                if leg.is_last:
+                    self._end_lap()
+                return True
+        self._end()
+        return False
+
+    def _end_lap(self) -> None:
+        self.laps += 1
+        ring = self.ring
+        if self.laps >= ring.laps or self.thread != threading.get_ident():
+            if not ring.has_hand_work:
+                ring.laps = min(2 * ring.laps + 1, MOST_LAPS)
+            self._end()
+        elif ring.windows:
+            self._lap()
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds have begun since the ride did."""
+        return self.laps - (self.leg is self.ring.legs[0])
+
+    def end(self) -> None:
+        """End the ride for a reason of the caller's."""
+        self._end()
+
+
+@dataclass(slots=True)
+class _Passed:
+    """One event of the round under way."""
+
+    symbol: Symbol
+    node: Node  # before it
+    call: Call | None  # None: by hand, no call tells of it
+    window: Window | None
+
+
+class Rounds:
+    """Notices when rounds repeat themselves, and makes rings of them."""
+
+    def __init__(self) -> None:
+        self._round: list[_Passed] = []
+        self._is_plain = True
+        self._last: Ring | None = None
+        self._equal = 0
+        self._rings: dict[tuple[int, ...], Ring] = {}
+
+    def forget(self) -> None:
+        """Begin anew: symbols and nodes are no longer the same."""
+        self._round.clear()
+        self._is_plain = False  # until the round under way has ended
+        self._last, self._equal = None, 0
+        self._rings.clear()
+
+    def spoil(self) -> None:
+        """Say that the round under way holds something that cannot be ticked off."""
+        self._is_plain = False
+
+    def passed(
+        self,
+        symbol: Symbol,
+        node: Node,
+        call: Call | None,
+        window: Window | None,
+        new_round: bool,
+    ) -> Ring | None:
+        """Take in one event; return a ring if it is the first of a round that can be ridden."""
+        ring = self._end_round() if new_round else None
+        if len(self._round) < MOST_LEGS:
+            self._round.append(_Passed(symbol, node, call, window))
+        else:
+            self._is_plain = False
+        if ring is None or call is None or ring.symbols[0] is not symbol:
+            return None
+        return ring if ring.legs[0].node is node else None
+
+    def resume(self) -> None:
+        """Go on after a ride that ended where a round ends."""
+        self._round.clear()
+        self._is_plain = True
+
+    def _end_round(self) -> Ring | None:
+        passed, self._round = self._round, []
+        is_plain, self._is_plain = self._is_plain, True
+        if not passed:
+            return None  # a ride has ended just here
+        if not is_plain or passed[0].call is None:
+            self._last, self._equal = None, 0
+            return None
+        key = tuple(id(each.symbol) for each in passed)
+        ring = self._rings.get(key)
+        if ring is None or ring.legs[0].node is not passed[0].node:
+            if len(self._rings) >= MOST_RINGS:
+                self._rings.clear()
+            ring = self._rings[key] = _ring_of(passed)
+        self._equal = self._equal + 1 if ring is self._last else 1
+        self._last = ring
+        ring.is_sure = ring.is_sure or self._equal >= SURE
+        return ring if ring.is_sure and len(ring.legs) > 1 else None
+
+
+def _ring_of(passed: Sequence[_Passed]) -> Ring:
+    legs: list[Leg] = []
+    for each in passed:
+        if each.call is not None:
+            call = each.call
+            legs.append(Leg(call.key, call.depth, call.code, call.at, call.kind, each.node))
+    for n, leg in enumerate(legs):
+        leg.next = legs[(n + 1) % len(legs)]
+    legs[-1].is_last = True
+    windows = tuple((e.symbol.event, e.window) for e in passed if e.window is not None)
+    return Ring(tuple(legs), tuple(each.symbol for each in passed), windows)
