@@ -14,7 +14,17 @@ GRID, OVERFLOW, WAYS = RUNS["grid"], RUNS["overflow"], RUNS["poison"]["ways"]
 BACKBONE = RUNS["subset"]["backbone"]
 RAGGED = percent(RUNS["windows"]["20/20/20/4, divided by 4"])
 
+ORDERS = [row for order, row in RUNS["orders"]["rows"].items() if len(order.split()) == 4]
+RIGHT, SHORT, NOTHING = (
+    sum(row[kind] for row in ORDERS) for kind in ("right", "one_short", "learns_nothing")
+)
+RAISED = sum(row["error"] is not None for row in ORDERS)
+
 SAID = {
+    "training-loop-order": [
+        f"Of the {len(ORDERS)} orders of the four calls in a loop, {RIGHT} are right, {SHORT} are "
+        f"right but one update short, {NOTHING} learn nothing and {RAISED} raise"
+    ],
     "zero-gradients": [
         f"{GRID['diverged']} of {GRID['pairs']} paired runs diverged, {GRID['worse']} ended worse",
         f"{GRID['better']} ended better",
