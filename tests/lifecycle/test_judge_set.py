@@ -11,7 +11,7 @@ from zerograd.lifecycle.events import Event
 from zerograd.lifecycle.judge import Literals, Verdict, judge_set
 from zerograd.lifecycle.machine import advance
 from zerograd.lifecycle.state import INITIAL, UNKNOWN, BucketState
-from zerograd.rules import ALL_RULES
+from zerograd.rules import ALL_RULES, BY_CODE
 
 HELD = {"opt": ["net"], "both": ["net", "head"], "opt_g": ["gen"], "opt_d": ["disc"]}
 
@@ -287,6 +287,20 @@ def test_two_buckets_break_a_rule_together_only_under_one_condition(
 def test_a_rule_that_must_hold_in_all_buckets_is_silent_where_one_cannot_break_it() -> None:
     buckets = {"net": {SPENT: [literals("")]}, "head": {FRESH: [literals("")]}}
     assert judge_set(buckets, read_event("step both", 99, HELD), ALL_RULES) == []
+
+
+def test_a_rule_that_must_hold_in_all_buckets_is_possible_where_one_is_in_doubt() -> None:
+    doubt = {SPENT: [literals("")], FRESH: [literals("")]}
+    buckets = {"net": {SPENT: [literals("")]}, "head": doubt}
+    (verdict,) = judge_set(buckets, read_event("step both", 99, HELD), ALL_RULES)
+    assert (verdict.rule.code, verdict.certain) == ("ZG402", False)
+
+
+def test_an_empty_step_keeps_its_plain_name_where_the_better_rule_is_not_asked_for() -> None:
+    lost = run("backward net; clear opt", "net")
+    event = read_event("step opt", 99, HELD)
+    (verdict,) = judge_set({"net": {lost: [literals("")]}}, event, [BY_CODE["ZG401"]])
+    assert (verdict.rule.code, verdict.certain) == ("ZG401", True)
 
 
 def test_other_faults_of_a_step_are_told_beside_the_lost_gradient() -> None:

@@ -149,6 +149,14 @@ def test_a_loop_without_a_clear_reaches_finitely_many_states() -> None:
     assert len(met) <= 3
 
 
+def test_a_step_of_another_optimizer_uses_only_the_losses_that_it_shares() -> None:
+    spot = Spot("train.py", 1)
+    shared = Event(EventKind.BACKWARD, "", spot, ("x", "y"), backward="b1", fills=frozenset("ab"))
+    own = Event(EventKind.BACKWARD, "", spot, ("x",), backward="b2", fills=frozenset("a"))
+    state = state_after([shared, own, Event(EventKind.STEP, "b", spot, ("y",))])
+    assert [each.used_by for each in state.contributions] == [frozenset("b"), frozenset()]
+
+
 def test_the_events_a_judge_completes_reach_all_that_the_owner_holds() -> None:
     court = Judge(ALL_RULES, {"opt": ["net", "head"]})
     court.feed(Event(EventKind.BACKWARD, "opt", Spot("train.py", 1)))

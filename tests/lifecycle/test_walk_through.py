@@ -62,6 +62,12 @@ CORRECT = [
         batches=31,
     ),
     Loop(
+        "windows of two and three in turn",
+        "backward net averaged=yes\nstep opt when i % 5 in (1, 4)\nclear opt when i % 5 in (1, 4)",
+        epochs=3,
+        batches=20,
+    ),
+    Loop(
         "a window of one",
         "clear opt\nbackward net\nstep opt when i % 1 == 0",
         epochs=3,
@@ -196,6 +202,16 @@ CORRECT = [
         "one loss, two optimizers, each clipped before its own step",
         "backward a b\nclip opt_a\nstep opt_a\nclip opt_b\nstep opt_b\nclear opt_a\nclear opt_b",
         holdings=PAIR,
+    ),
+    Loop(
+        "one loss, two optimizers, all clipped between their steps",
+        "backward a b\nstep opt_a\nclip all\nstep opt_b\nclear opt_a\nclear opt_b",
+        holdings=PAIR | {"all": ["a", "b"]},
+    ),
+    Loop(
+        "two optimizers over the same parameters, of which only one is in use",
+        "clear opt_a\nclear opt_b\nbackward a\nstep opt_a",
+        holdings={"opt_a": ["a"], "opt_b": ["a"]},
     ),
     Loop(
         "one loss, a fast and a slow optimizer, the slow one first",
@@ -529,6 +545,11 @@ FAULTY = [
         "a window of two whose losses are summed",
         "backward net averaged=no\nstep opt when i % 2\nclear opt when i % 2",
         (("ZG503", 2),),
+    ),
+    Loop(
+        "DDP: both micro-batches synchronised",
+        "backward net averaged=yes synchronised=yes\nstep opt when i % 2\nclear opt when i % 2",
+        (("ZG505", 1),),
     ),
     Loop(
         "DDP: every micro-batch synchronised",
