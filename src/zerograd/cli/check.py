@@ -128,8 +128,9 @@ def _words(groups: Sequence[str]) -> tuple[str, ...]:
 def _check_files(args: argparse.Namespace, asked: Asked, paths: Sequence[str]) -> Checked:
     from zerograd.cli.progress import Progress
     from zerograd.static.check import check_all
+    from zerograd.static.garbage import Sweeper
 
-    with Progress(sys.stderr, silent=args.quiet) as progress:
+    with Progress(sys.stderr, silent=args.quiet) as progress, Sweeper() as sweeper:
         return check_all(
             paths,
             asked,
@@ -137,6 +138,7 @@ def _check_files(args: argparse.Namespace, asked: Asked, paths: Sequence[str]) -
             force_exclude=args.force_exclude,
             jobs=args.jobs,
             progress=progress if progress.is_shown else None,
+            sweeper=sweeper,
         )
 
 

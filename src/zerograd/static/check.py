@@ -13,6 +13,7 @@ from zerograd.lifecycle.rule import Rule
 from zerograd.static.allow import Use, apply_allowances, without_used
 from zerograd.static.depth import with_room
 from zerograd.static.files import Found, find_files, may_train, read_bytes
+from zerograd.static.garbage import Sweeper
 from zerograd.static.project import Project
 from zerograd.static.settings import DEFAULTS, Settings, SettingsFinder
 from zerograd.static.source import Source, shown_path
@@ -250,8 +251,13 @@ def check_all(
     force_exclude: bool = False,
     jobs: int | None = None,
     progress: Progress | None = None,
+    sweeper: Sweeper | None = None,
 ) -> Checked:
-    """Check everything below `paths`, with several processes where there is enough to do."""
+    """Check everything below `paths`, with several processes where there is enough to do.
+
+    Args:
+        sweeper: given in a process of our own, where the garbage collector is ours to run.
+    """
     from zerograd.static.jobs import check_in_processes, is_enough, may_share
 
     roots = [path for path in paths if os.path.isdir(path)]
@@ -302,6 +308,8 @@ def check_all(
         stream = iter(waiting)
     for path, data in stream:
         done(checker.check(data, path), 1)
+        if sweeper is not None:
+            sweeper.file_done()
     return _in_order(result)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.errors import ZerogradError
 from zerograd.static.files import read_bytes
+from zerograd.static.garbage import Sweeper
 
 if TYPE_CHECKING:
     from multiprocessing.context import BaseContext
@@ -19,6 +20,7 @@ ENOUGH = 1_500_000  # bytes of training code; below that, starting processes tak
 CHUNK = 8  # files handed over at a time: neighbours share the modules they import
 
 _checker: Checker | None = None  # of this worker process
+_sweeper = Sweeper()
 
 
 def processors() -> int:
@@ -87,6 +89,7 @@ def _start(asked: Asked, roots: tuple[str, ...]) -> None:
     from zerograd.static.check import Checker
 
     _checker = Checker(asked, roots)
+    _sweeper.begin()
 
 
 def _check(paths: tuple[str, ...]) -> tuple[Checked, int]:
@@ -98,4 +101,5 @@ def _check(paths: tuple[str, ...]) -> tuple[Checked, int]:
         data = read_bytes(path, result.problems.append)
         if data is not None:
             result.add(_checker.check(data, path))
+            _sweeper.file_done()
     return result, len(paths)
