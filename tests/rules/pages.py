@@ -22,6 +22,7 @@ FENCE = re.compile(r"^```python (bad|good)\n(.*?)^```$", re.MULTILINE | re.DOTAL
 EXPECT = re.compile(r"# expect: (ZG\d{3})( on the next line)?")
 LIVE = re.compile(r"# live: (ZG\d{3})")
 RAISES = re.compile(r"# raises: (\w+)")
+RANKS = re.compile(r"# torchrun --nproc-per-node (\d+)")
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,12 @@ class Block:
         """The name of the exception that the block ends in."""
         found = RAISES.search(self.source)
         return found.group(1) if found else None
+
+    @property
+    def ranks(self) -> int:
+        """How many processes it takes."""
+        found = RANKS.search(self.source)
+        return int(found.group(1)) if found else 1
 
 
 def file_name(rule: Rule) -> str:
