@@ -105,7 +105,13 @@ def measure_originals(repository: Path, workplace: Path) -> tuple[int, list[Said
 
 
 def measure_file(
-    repository: Path, workplace: Path, path: Path, text: str, units: list[Unit], cache: Path | None
+    repository: Path,
+    workplace: Path,
+    path: Path,
+    text: str,
+    units: list[Unit],
+    cache: Path | None,
+    execute: bool = True,
 ) -> tuple[list[Trial], list[tuple[str, str]]]:
     """Break every unit of one file in every way, and check each mutant."""
     tree = workplace / f"{repository.name}.{os.getpid()}"
@@ -125,12 +131,13 @@ def measure_file(
                 refused.append(mutant)
                 continue
             said = check_mutant(mutant.text, target)
-            verdict = verdicts.of(mutant, chain)
+            verdict = verdicts.of(mutant, chain) if execute else "not executed"
             trials.append(Trial(mutant, repository.name, inside.as_posix(), said, verdict))
     target.unlink(missing_ok=True)
     if path.suffix == ".py":
         os.link(path, target)
-    verdicts.save()
+    if execute:
+        verdicts.save()
     return trials, refused
 
 
@@ -141,19 +148,26 @@ def measure_repository(
     cache: Path | None,
     pool: Executor,
     into: Measurement,
+    *,
+    every: int = 1,
+    execute: bool = True,
 ) -> None:
     files, said = measure_originals(repository, workplace)
     into.all_files += files
     into.originals += said
     work = []
-    for path, text, units, copies in distinct_units(repository, seen):
+    for number, (path, text, units, copies) in enumerate(distinct_units(repository, seen)):
+        if number % every:
+            continue
         into.files += 1
         into.repositories[repository.name] += 1
         into.units += len(units)
         into.copies += copies
         name = hashlib.sha1(str(path.relative_to(repository.parent)).encode()).hexdigest()
         kept = cache / f"{name}.json" if cache is not None else None
-        work.append(pool.submit(measure_file, repository, workplace, path, text, units, kept))
+        work.append(
+            pool.submit(measure_file, repository, workplace, path, text, units, kept, execute)
+        )
     for task in work:
         trials, refused = task.result()
         into.trials += trials
@@ -214,6 +228,8 @@ def main() -> None:
     parser.add_argument("--misses", type=Path, help="Markdown list of what was missed")
     parser.add_argument("--cache", type=Path, help="folder that keeps the interpreter's verdicts")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--every", type=int, default=1, help="only each n-th training file")
+    parser.add_argument("--no-execution", action="store_true", help="trust every mutant")
     parser.add_argument("--only", help="only repositories whose name contains this")
     args = parser.parse_args()
     measurement = Measurement()
@@ -229,18 +245,30 @@ def main() -> None:
         for repository in sorted(p for p in args.corpus.iterdir() if p.is_dir()):
             if args.only and args.only not in repository.name:
                 continue
-            measure_repository(repository, Path(folder), seen, args.cache, pool, measurement)
+            measure_repository(
+                repository,
+                Path(folder),
+                seen,
+                args.cache,
+                pool,
+                measurement,
+                every=args.every,
+                execute=not args.no_execution,
+            )
             seconds = time.perf_counter() - started
             count = len(measurement.trials)
             print(f"{repository.name}: {count} mutants so far, {seconds:.0f} s", flush=True)
-    result = report(measurement)
-    text = json.dumps(result, indent=1)
+            write(measurement, args)
+    print(json.dumps(table(measurement), indent=1))
+
+
+def write(measurement: Measurement, args: argparse.Namespace) -> None:
+    """Write what is known so far, so that a run that is stopped was not for nothing."""
     if args.results:
         args.results.parent.mkdir(parents=True, exist_ok=True)
-        args.results.write_text(text + "\n")
+        args.results.write_text(json.dumps(report(measurement), indent=1) + "\n")
     if args.misses:
         write_misses(measurement.trials, measurement.originals, args.corpus, args.misses)
-    print(json.dumps(result["recall"], indent=1))
 
 
 if __name__ == "__main__":
