@@ -7,6 +7,7 @@ is scanned now and then. Everything is held by weak references.
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -38,6 +39,7 @@ class Bucket:
         "ref",
         "sharded",
         "stale_norm",
+        "thread",
         "version",
     )
 
@@ -55,6 +57,7 @@ class Bucket:
         self.stale_norm: float | None = None
         self.moved_at: int | None = None  # version of the canary itself, for updates by hand
         self.print_before: float | None = None
+        self.thread = threading.get_ident()  # the one that last filled, cleared or stepped it
         self.elect()
 
     def elect(self) -> Tensor | None:
@@ -218,10 +221,6 @@ class Partition:
         """Return the buckets none of whose parameters is alive, and forget dead parameters."""
         self._home = {key: entry for key, entry in self._home.items() if entry[0]() is not None}
         return [bucket for bucket in self.buckets if not bucket.parameters()]
-
-    def has_more_than_canaries(self) -> bool:
-        """Is there any parameter that is not looked at anyway?"""
-        return any(len(bucket.members) > 1 for bucket in self.buckets)
 
     def __len__(self) -> int:
         return len(self._home)

@@ -7,8 +7,8 @@ find the parameters whose history parts from their bucket's.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any
 
 from torch import Tensor
 
@@ -28,15 +28,15 @@ class Care:
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
-        self._times: dict[Site, int] = {}
+        self._times: dict[tuple[Site, int], int] = {}
         self._turn = 0  # how far the rotation has come
 
-    def count(self, site: Site) -> int:
-        """Count one more backward of this spot."""
-        times = self._times.get(site, 0) + 1
+    def count(self, site: Site, thread: int) -> int:
+        """Count one more backward of this spot in this thread."""
+        times = self._times.get((site, thread), 0) + 1
         if len(self._times) > MOST_SITES:
             self._times.clear()
-        self._times[site] = times
+        self._times[site, thread] = times
         return times
 
     @staticmethod
@@ -49,14 +49,14 @@ class Care:
         """Is its graph to be walked for leaves that nobody has shown us?"""
         return times <= WHOLE or times & (times - 1) == 0
 
-    def scan(self, times: int) -> Scan | None:
-        """Take down some parameters before a backward."""
-        if not self._partition.has_more_than_canaries():
+    def scan(self, times: int, buckets: tuple[Bucket, ...]) -> Scan | None:
+        """Take down some parameters of these buckets before a backward."""
+        if not any(len(bucket.members) > 1 for bucket in buckets):
             return None
         if times <= WHOLE:
-            return Scan(islice(self._alive(), MOST_WHOLE))
+            return Scan(islice(_alive(buckets), MOST_WHOLE))
         start, self._turn = self._turn, self._turn + MOST_SCANNED
-        chosen = list(islice(self._alive(), start, self._turn))
+        chosen = list(islice(_alive(buckets), start, self._turn))
         if len(chosen) < MOST_SCANNED:
             self._turn = 0
         return Scan(chosen)
@@ -77,9 +77,10 @@ class Care:
                 mask |= part.bit
         return mask
 
-    def _alive(self) -> Any:
-        for bucket in self._partition.buckets:
-            for member in bucket.members:
-                parameter = member()
-                if parameter is not None:
-                    yield member, parameter
+
+def _alive(buckets: Iterable[Bucket]) -> Iterator[tuple[weakref.ref[Tensor], Tensor]]:
+    for bucket in buckets:
+        for member in bucket.members:
+            parameter = member()
+            if parameter is not None:
+                yield member, parameter

@@ -8,6 +8,7 @@ there. A use that changes nothing in the leaf (saliency maps) cannot be seen.
 from __future__ import annotations
 
 import sys
+import threading
 import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -51,8 +52,14 @@ class Leaves:
         self._judge_weight(roots, site, scaled)
         partition = self._recorder.partition
         new: list[weakref.ref[Tensor]] = []
+        thread = threading.get_ident()
         for leaf in torch_facts.leaves_of(roots):
-            if partition.knows(leaf) or not self._recorder.is_wanted(leaf):
+            if partition.knows(leaf):
+                home = partition.bucket_of(leaf)
+                if home is not None:
+                    home.thread = thread
+                continue
+            if not self._recorder.is_wanted(leaf):
                 continue
             if isinstance(leaf, torch.nn.Parameter):
                 new.append(weakref.ref(leaf))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -43,7 +44,8 @@ class Owners:
         self.partition = Partition(self._split)
         self.by_name: dict[str, Owner] = {}
         self._by_id: dict[int, Owner] = {}
-        self._waiting: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+        self._waiting: weakref.WeakKeyDictionary[Optimizer, int]  # and the thread that made it
+        self._waiting = weakref.WeakKeyDictionary()
         self._gone: list[str] = []
         self.has_news = False  # an optimizer has come or gone
         self._reach: weakref.WeakKeyDictionary[Module, tuple[int, int]]
@@ -68,7 +70,7 @@ class Owners:
         name = next(each for each in names if each not in self.by_name)
         owner = Owner(name, optimizer, self._is_gone)
         self.by_name[name] = self._by_id[id(optimizer)] = owner
-        self._waiting.discard(optimizer)
+        self._waiting.pop(optimizer, None)
         self._claim(owner, optimizer)
         return owner
 
@@ -78,7 +80,7 @@ class Owners:
         if owner is not None:
             self._claim(owner, optimizer)
         else:
-            self._waiting.add(optimizer)
+            self._waiting[optimizer] = threading.get_ident()
             self.has_news = True
 
     def _is_gone(self, name: str) -> None:
@@ -91,9 +93,11 @@ class Owners:
         self.has_news = False
         if self._gone:
             self.let_go_of_the_dead()
-        if 0 < len(self._waiting) <= MOST_WAITING:
-            for optimizer in list(self._waiting):
-                self._waiting.discard(optimizer)
+        me = threading.get_ident()
+        mine = [each for each, thread in list(self._waiting.items()) if thread == me]
+        if len(mine) <= MOST_WAITING:
+            for optimizer in mine:
+                self._waiting.pop(optimizer, None)
                 if optimizer.param_groups:
                     self.of(optimizer)
 

@@ -99,6 +99,7 @@ class Recorder:
         self._scaler_steps: dict[int, tuple[str, int, bool]] = {}
         self._scalers: dict[int, tuple[weakref.ref[GradScaler], str]] = {}
         self._finite = True
+        self._threads: set[int] = set()  # that train
 
     # Backward.
 
@@ -112,18 +113,19 @@ class Recorder:
         if self._open and _is_engine_thread(thread):
             return  # the inner half of a reentrant checkpoint, on a device's thread
         site = self.sites.here(3)
+        self._threads.add(thread)
         call = self._call_here(ride.BACKWARD, None)
         if self.owners.has_news:
             self.owners.renew()
         scaler = torch_facts.scaler_of(roots) if self._scalers else ""
         opened = OpenBackward(site, scaler, call)
-        times = self.care.count(site)
+        times = self.care.count(site, thread)
         if self.care.is_walk_due(times):
             self.leaves.discover(roots, site, bool(scaler))
             self.replicas.search_once()
         self._look_before_backward(site)
         if self._is_lap_of_care or self.care.is_due(times):
-            opened.scan = self.care.scan(times)
+            opened.scan = self.care.scan(times, self._in_sight())
         if self.replicas:
             opened.synchronised = self.replicas.before_backward()
         self._open[thread] = opened
@@ -140,12 +142,13 @@ class Recorder:
         if sys.exc_info()[1] is not opened.error:  # the backward raised
             self._rounds.spoil()
             self._look_again()
-            self.memo.lose_sight([bucket.name for bucket in self.partition.buckets])
+            self.memo.lose_sight([bucket.name for bucket in self._in_sight()])
             return
         mask = 0
-        for bucket in self.partition.buckets:
+        for bucket in self._in_sight():
             if bucket.look():
                 mask |= bucket.bit
+                bucket.thread = thread
         if opened.scan is not None:
             mask = self.care.learn(opened.scan, mask)
         self.leaves.after_backward(opened.site, mask)
@@ -181,7 +184,7 @@ class Recorder:
         cleared: list[Bucket] = []
         zeroed: list[Bucket] = []
         assigned: list[Bucket] = []
-        for bucket in self.partition.buckets:
+        for bucket in self._in_sight():
             change = bucket.look()
             name = bucket.name
             if not bucket.owners and name in node.filled and self.leaves.was_updated(bucket, site):
@@ -207,6 +210,7 @@ class Recorder:
     # Clear.
 
     def clear_begins(self, holder: Any, to_none: bool) -> None:
+        self._threads.add(self._thread())
         unused = self.memo.node.unused
         if not unused:
             return
@@ -219,8 +223,10 @@ class Recorder:
     def clear_ends(self, holder: Any, to_none: bool) -> None:
         finite, self._finite = self._finite, True
         mask = self.owners.mask_of(holder, self._backward_around() is not None)
+        thread = self._thread()
         for bucket in self.partition.buckets:
             if bucket.bit & mask:
+                bucket.thread = thread
                 bucket.look()
         if not mask:
             return
@@ -249,6 +255,7 @@ class Recorder:
     # Step.
 
     def step_begins(self, optimizer: Optimizer, has_closure: bool) -> None:
+        self._threads.add(self._thread())
         stack = self._open_steps.setdefault(threading.get_ident(), [])
         while any(number == id(optimizer) for number, _, _ in stack):
             stack.pop()  # a step that raised never said that it ended
@@ -320,7 +327,9 @@ class Recorder:
         cleared: list[Bucket] = []
         zeroed: list[Bucket] = []
         assigned: list[Bucket] = []
+        thread = threading.get_ident()
         for bucket in owner.buckets:
+            bucket.thread = thread
             change = bucket.look()
             if change == SAME:
                 continue
@@ -343,6 +352,13 @@ class Recorder:
                 mask |= bucket.bit
         opened.filled_inside |= mask
         self.feed_backward(opened, mask)
+
+    def _thread(self) -> int:
+        """Return the thread at work; the engine's own work for the one whose backward it runs."""
+        thread = threading.get_ident()
+        if self._open and thread not in self._threads and _is_engine_thread(thread):
+            return next(iter(self._open))
+        return thread
 
     def _backward_around(self) -> OpenBackward | None:
         if not self._open:
@@ -534,6 +550,7 @@ class Recorder:
             self.counts[kind] += count
         self.memo.rounds += going.rounds
         self.memo.node = self.memo.before = going.leg.node
+        self._threads |= {going.thread, threading.get_ident()}
         self._look_again()
         self._is_lap_of_care = True
         if going.leg is going.ring.legs[0]:
@@ -613,8 +630,19 @@ class Recorder:
         return tuple(bucket.name for bucket in self.partition.buckets if bucket.bit & mask)
 
     def _look_again(self) -> None:
-        for bucket in self.partition.buckets:
+        for bucket in self._in_sight():
             bucket.look()
+
+    def _in_sight(self) -> tuple[Bucket, ...]:
+        """Return the buckets whose gradients may be read now.
+
+        torch lets go of Python's lock while it fills or drops a gradient. To read one
+        that another thread works on would crash, so each thread looks at its own only.
+        """
+        if len(self._threads) < 2:
+            return self.partition.buckets
+        me = threading.get_ident()
+        return tuple(bucket for bucket in self.partition.buckets if bucket.thread == me)
 
     def _cannot_look(self, bucket: Bucket) -> None:
         self.memo.lose_sight((bucket.name,))

@@ -5,6 +5,7 @@ from torch import nn
 
 torch.manual_seed(0)
 
+
 class Brittle(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, broken):

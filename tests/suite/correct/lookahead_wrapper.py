@@ -5,6 +5,7 @@ from torch import nn
 
 torch.manual_seed(0)
 
+
 class Lookahead(torch.optim.Optimizer):
     def __init__(self, inner, k=3):
         super().__init__(inner.param_groups, dict(k=k))

@@ -5,6 +5,7 @@ from torch import nn
 
 torch.manual_seed(0)
 
+
 class Tied(nn.Module):
     def __init__(self):
         super().__init__()
