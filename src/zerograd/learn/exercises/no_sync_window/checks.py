@@ -1,10 +1,10 @@
 """Two gloo ranks run the solution; a hook counts what they exchange."""
 
 # no `from __future__ import annotations` here: DDP reads the annotations of its hook
-import functools
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +51,29 @@ def _wanted() -> Tensor:
     return _weights(model)
 
 
-def _rank(rank: int, folder: str, source: str) -> None:
-    """One of the two processes: train, and leave what happened in a file."""
+Seen = tuple[int, Tensor, bool]  # all-reduces, final weights, is a gradient left?
+_seen: dict[str, list[Seen]] = {}  # of a file: what each rank saw
+
+
+def _rank(rank: int, folder: str, sources: Sequence[str]) -> None:
+    """One of the two processes: train with each file, and leave what happened."""
     torch.set_num_threads(1)
     # the loopback address always exists; a host's own name may not resolve
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
     store = dist.FileStore(f"{folder}/store", _RANKS)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=_RANKS)
+    for number, source in enumerate(sources):
+        try:
+            seen = _train(rank, load(Path(source)).train_window)
+        except Exception as error:
+            Path(folder, "error").write_text(f"rank {rank}: {describe(error, source)}", "utf-8")
+            raise
+        torch.save(seen, f"{folder}/{number}-{rank}")
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def _train(rank: int, train_window: Any) -> Seen:
     exchanges = 0
 
     def count(_: object, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:
@@ -73,36 +89,33 @@ def _rank(rank: int, folder: str, source: str) -> None:
     model = DistributedDataParallel(_model())
     model.register_comm_hook(None, count)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
-    train_window = load(Path(source)).train_window
-    try:
-        for window in _data(rank):
-            train_window(model, optimizer, nn.functional.mse_loss, window)
-    except Exception as error:
-        Path(folder, "error").write_text(f"rank {rank}: {describe(error, source)}", "utf-8")
-        raise
+    for window in _data(rank):
+        train_window(model, optimizer, nn.functional.mse_loss, window)
     left = any(p.grad is not None and bool(p.grad.any()) for p in model.parameters())
-    torch.save((exchanges, _weights(model), left), f"{folder}/rank{rank}")
-    dist.barrier()
-    dist.destroy_process_group()
+    return exchanges, _weights(model), left
 
 
-@functools.cache
-def _run(source: str) -> list[tuple[int, Tensor, bool]]:
+def run_on_ranks(*sources: str) -> None:
+    """Train with each of these files on two ranks, started once for all of them."""
     from torch.multiprocessing import ProcessRaisedException, spawn
 
     with tempfile.TemporaryDirectory() as folder:
         try:
-            spawn(_rank, args=(folder, source), nprocs=_RANKS, join=True)
+            spawn(_rank, args=(folder, sources), nprocs=_RANKS, join=True)
         except ProcessRaisedException:
             error = Path(folder, "error")
             if error.exists():
                 raise Wrong(error.read_text("utf-8")) from None
             raise
-        return [torch.load(f"{folder}/rank{rank}") for rank in range(_RANKS)]
+        for number, source in enumerate(sources):
+            _seen[source] = [torch.load(f"{folder}/{number}-{rank}") for rank in range(_RANKS)]
 
 
-def _ranks(solution: Any) -> list[tuple[int, Tensor, bool]]:
-    return _run(str(Path(solution.__file__).resolve()))
+def _ranks(solution: Any) -> list[Seen]:
+    source = str(Path(solution.__file__).resolve())
+    if source not in _seen:
+        run_on_ranks(source)
+    return _seen[source]
 
 
 def check_weights(solution: Any) -> None:
