@@ -128,7 +128,10 @@ class _Session:
                 )
             return code
         if place.node == 0:
-            return self._print_once(code, everywhere)
+            code = self._print_once(code, everywhere)
+            nodes.say_told()
+            return code
+        nodes.wait_until_told()
         self.folder.claim(PRINTED)
         found = shown(merge(everywhere), self._report)
         merge_trace(self.folder, self._report, shards)

@@ -194,7 +194,7 @@ class Nodes:
 
     def exchange(self, shards: Sequence[Shard]) -> list[Shard] | None:
         """Hand over what this machine saw; return what all saw, None where not all answered."""
-        told = [{**_plain(shard)} for shard in shards]
+        told = [_plain(shard) for shard in shards]
         try:
             self._store.set(f"node-{self._place.node}", json.dumps(told))
             names = [f"node-{node}" for node in range(self._place.nodes)]
@@ -210,6 +210,25 @@ class Nodes:
             ]
         except Exception:
             return None
+
+    def say_told(self) -> None:
+        """Let the other machines know that the report has been written."""
+        try:
+            self._store.set("told", "1")
+        except Exception:
+            pass  # they wait for a while and end
+
+    def wait_until_told(self) -> None:
+        """Return when the first machine has written the report, or takes too long.
+
+        A machine that failed earlier would make the launcher kill the one that speaks.
+        """
+        until = time.monotonic() + SPEAKS_WITHIN
+        try:
+            while not self._store.check(["told"]) and time.monotonic() < until:
+                time.sleep(LOOKED_EVERY)
+        except Exception:
+            pass  # the launcher's store is gone, and so is the first machine
 
 
 def _plain(shard: Shard) -> dict[str, Any]:

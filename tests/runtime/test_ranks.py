@@ -1,0 +1,229 @@
+"""Several ranks, one report: merged, said once, and never a reason for anyone to wait or die."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runtime.processes_under_test import (
+    DEADLINE,
+    RUN,
+    TORCHRUN,
+    call,
+    environment,
+    run_json,
+    write,
+)
+from zerograd.trace.reader import read_trace
+
+pytest.importorskip("torch")
+
+LAUNCHER = (*TORCHRUN, "--nproc-per-node", "2")
+
+DDP = """
+import os, sys, time, torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+mode = sys.argv[1]
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+net = DistributedDataParallel(torch.nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+for step in range(8):
+    if mode != "forgets" or step < 2:
+        opt.zero_grad()
+    net(torch.ones(2, 4)).sum().backward()
+    if mode == "apart" and rank == 1 and step == 5:
+        continue
+    opt.step()
+dist.barrier()
+dist.destroy_process_group()
+if mode == "late" or rank == 1:
+    time.sleep(2 * rank)
+print("saved by", rank, flush=True)
+"""
+
+ALONE = """
+import os, sys, time, torch
+net = torch.nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+for step in range(10**9):
+    net(torch.ones(2, 4)).sum().backward()
+    opt.step()
+    if step == 5:
+        print("trains", flush=True)
+    time.sleep(0.01)
+"""
+
+
+def test_findings_of_all_ranks_come_once_with_their_ranks_and_no_rank_is_cut_short(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, ddp=DDP)
+    out, trace = tmp_path / "f.json", tmp_path / "t.jsonl"
+    done = call(*LAUNCHER, "-m", "zerograd", "run", "--format", "json", "--output", str(out),
+                "--trace", str(trace), "ddp.py", "forgets", cwd=tmp_path)  # fmt: skip
+    (finding,) = json.loads(out.read_text())
+    assert finding["code"] == "ZG101" and finding["rank"] == [0, 1], finding
+    assert finding["count"] == 2 * 6
+    assert done.stderr.count("GradientWarning") == 1
+    assert done.stderr.count("1 finding in") == 1
+    # Rank 0 ends two seconds before rank 1, and its failing exit must not kill rank 1.
+    assert "saved by 1" in done.stdout and "saved by 0" in done.stdout
+    assert done.returncode == 1
+    sections = read_trace(trace).sections
+    assert [section.header.rank for section in sections] == [0, 1]
+    assert all(section.end is not None and section.end["exit"] == 0 for section in sections)
+
+
+def test_ranks_that_step_in_different_windows_are_found(tmp_path: Path) -> None:
+    write(tmp_path, ddp=DDP)
+    findings = run_json(tmp_path, "ddp.py", "apart", launcher=LAUNCHER)
+    (finding,) = [each for each in findings if each["code"] == "ZG601"]
+    assert "update 5 of opt comes after 1 synchronised backward on rank 0" in finding["message"]
+    assert "after 2 synchronised backwards on rank 1" in finding["message"]
+    assert finding["location"]["row"] == 15 and finding["rank"] == [0, 1]
+
+
+def test_clean_ranks_end_with_0_and_one_line(tmp_path: Path) -> None:
+    write(tmp_path, ddp=DDP)
+    done = call(*LAUNCHER, "-m", "zerograd", "run", "ddp.py", "clean", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("No findings.") == 1
+    assert "ranks 0, 1" in done.stderr
+
+
+def test_ranks_started_by_the_script_itself_are_compared_too(tmp_path: Path) -> None:
+    spawns = """
+    import os, sys, torch.multiprocessing
+    def rank(number):
+        os.environ.update(RANK=str(number), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
+                          MASTER_PORT=os.environ["PORT"])
+        sys.argv = ["ddp.py", "apart"]
+        exec(compile(open("ddp.py").read(), os.path.abspath("ddp.py"), "exec"), {"__name__": "x"})
+    if __name__ == "__main__":
+        torch.multiprocessing.spawn(rank, nprocs=2)
+    """
+    write(tmp_path, ddp=DDP, spawns=spawns)
+    findings = run_json(tmp_path, "spawns.py", PORT=str(_free_port()))
+    assert "ZG601" in [each["code"] for each in findings]
+
+
+def _free_port() -> int:
+    import socket
+
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def start_rank(tmp_path: Path, rank: int, port: int, *words: str) -> subprocess.Popen[str]:
+    env = environment(
+        RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
+    )
+    with (tmp_path / f"stderr-{rank}").open("w") as errors:
+        return subprocess.Popen(
+            [*RUN, *words], cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+
+
+def wait_until(condition: Any, seconds: float) -> float:
+    """Return after how many seconds the condition held."""
+    began = time.monotonic()
+    while not condition():
+        if time.monotonic() - began > seconds:
+            pytest.fail(f"not within {seconds} s")
+        time.sleep(0.05)
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_killed_rank_does_not_silence_the_other(tmp_path: Path, victim: int) -> None:
+    write(tmp_path, alone=ALONE)
+    port = _free_port()
+    ranks = [start_rank(tmp_path, rank, port, "--policy", "collect", "alone.py") for rank in (0, 1)]
+    try:
+        for rank in ranks:
+            assert rank.stdout is not None and rank.stdout.readline() == "trains\n"
+        os.kill(ranks[victim].pid, signal.SIGKILL)
+        ranks[victim].wait(timeout=10)
+        said = lambda: "".join(  # noqa: E731
+            (tmp_path / f"stderr-{rank}").read_text() for rank in (0, 1)
+        )
+        # Five seconds are promised on a machine at rest.
+        wait_until(lambda: "ZG101 stale-gradient" in said(), 5 * slowness())
+        assert f"rank {victim} was killed" in said()
+        assert ranks[1 - victim].poll() is None  # the other trains on
+        # An interrupt ends the other at once: nothing of ours makes it wait for the dead.
+        ranks[1 - victim].send_signal(signal.SIGINT)
+        ranks[1 - victim].wait(timeout=30)
+        assert "killed before the end" in said()
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()
+            assert rank.stdout is not None
+            rank.stdout.close()
+
+
+def slowness() -> float:
+    """How much slower than at rest this machine starts a process just now, at least 1."""
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-I", "-c", "import json"], check=True)
+    return max(1.0, (time.monotonic() - began) / 0.1)
+
+
+def test_machines_meet_through_the_launchers_store(tmp_path: Path) -> None:
+    write(tmp_path, ddp=DDP)
+    port = _free_port()
+    nodes = []
+    for node in (0, 1):
+        home = tmp_path / f"node{node}"
+        home.mkdir()
+        words = [
+            sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--node-rank",
+            str(node), "--nproc-per-node", "1", "--master-addr", "127.0.0.1", "--master-port",
+            str(port), "-m", "zerograd", "run", "ddp.py", "apart",
+        ]  # fmt: skip
+        nodes.append(
+            subprocess.Popen(
+                words,
+                cwd=tmp_path,
+                env=environment(TMPDIR=str(home)),  # no folder in common
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
+    said = [node.communicate(timeout=DEADLINE)[1] for node in nodes]
+    assert said[0].count("ZG601 rank-desync\n") == 1, said
+    assert "ZG601 rank-desync\n" not in said[1]
+    for home in ("node0", "node1"):
+        assert [name for name in os.listdir(tmp_path / home) if "zerograd" in name] == []
+
+
+def test_what_accelerate_launch_starts_is_followed(tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    script = """
+    import torch
+    from accelerate import Accelerator
+    accelerator = Accelerator(cpu=True)
+    net = torch.nn.Linear(4, 1)
+    opt = torch.optim.SGD(net.parameters(), lr=0.01)
+    net, opt = accelerator.prepare(net, opt)
+    for step in range(4):
+        accelerator.backward(net(torch.ones(2, 4)).sum())
+        opt.step()
+    """
+    write(tmp_path, script=script)
+    launch = ["-m", "accelerate.commands.launch", "--cpu", "--num_processes", "1",
+              "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]  # fmt: skip
+    (finding,) = run_json(tmp_path, *launch, "script.py")
+    assert finding["code"] == "ZG101" and finding["filename"] == "script.py"
