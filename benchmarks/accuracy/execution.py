@@ -107,12 +107,11 @@ class Execution(Expressions):
 
     def _forget(self, node: ast.stmt, scope: Scope) -> None:
         """Pass over a statement that touches no gradient: what it assigns is unknown after."""
-        for child in ast.walk(node):
-            if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
-                old = scope.get(child.id)
-                network = isinstance(old, Thing) and child.id in self.relevance.receivers
-                if not network:
-                    scope.set(child.id, self.unknown(child.id, [old]))
+        for name in self.relevance.stored(node):
+            old = scope.get(name)
+            network = isinstance(old, Thing) and name in self.relevance.receivers
+            if not network:
+                scope.set(name, self.unknown(name, [old]))
 
     def do_expr(self, node: ast.Expr, scope: Scope) -> None:
         value = node.value

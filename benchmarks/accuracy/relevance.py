@@ -31,6 +31,7 @@ class Relevance:
         self._matters: dict[ast.AST, bool] = {}
         self._periods: dict[ast.AST, list[ast.expr]] = {}
         self._names: dict[str, bool] = {}
+        self._stored: dict[ast.AST, list[str]] = {}
         self.receivers = {
             node.func.value.id
             for node in ast.walk(tree)
@@ -45,6 +46,16 @@ class Relevance:
         if node not in self._matters:
             self._matters[node] = self._look(node)
         return self._matters[node]
+
+    def stored(self, node: ast.AST) -> list[str]:
+        """Return the names that a statement assigns, in any of its parts."""
+        if node not in self._stored:
+            self._stored[node] = [
+                child.id
+                for child in ast.walk(node)
+                if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)
+            ]
+        return self._stored[node]
 
     def _look(self, node: ast.AST) -> bool:
         for child in ast.walk(node):
