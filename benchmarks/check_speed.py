@@ -29,6 +29,9 @@ from benchmarks.accuracy.training_code import training_files
 from benchmarks.scaling import CURVES, program
 
 
+LIMIT = 300  # seconds of wall time that one run may take
+
+
 @dataclass(slots=True)
 class Timing:
     """Wall and CPU seconds of several runs of one command."""
@@ -50,7 +53,9 @@ def run_once(command: list[str], timing: Timing) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
     with tempfile.TemporaryFile() as errors:
-        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=errors, check=False)
+        done = subprocess.run(
+            command, stdout=subprocess.DEVNULL, stderr=errors, check=False, timeout=LIMIT
+        )
         if done.returncode not in range(0, 33):
             errors.seek(0)
             raise SystemExit(f"{command[0]} failed: {errors.read()[-500:]!r}")
@@ -158,7 +163,10 @@ def measure_mixed(folder: Path, rounds: int) -> dict[str, object]:
 
 
 def measure_curves(into: Path, rounds: int) -> dict[str, list[dict[str, float]]]:
-    """Time programs that grow in one way each; start-up is taken off."""
+    """Time programs that grow in one way each; start-up is taken off.
+
+    A size that takes longer than the limit ends its curve, and is marked as over it.
+    """
     command = [str(Path(sys.executable).parent / "zerograd"), "check", "--quiet", "--exit-zero"]
     empty = into / "empty.py"
     empty.write_text("")
@@ -170,9 +178,14 @@ def measure_curves(into: Path, rounds: int) -> dict[str, list[dict[str, float]]]
             text = program(shape, size)
             file = into / f"{shape}_{size}.py"
             file.write_text(text)
-            cost = side_by_side({"x": [*command, str(file)]}, rounds)["x"]["cpu_min_s"]
-            seconds = max(cost - start, 0.0)
             lines = text.count("\n")
+            try:
+                cost = side_by_side({"x": [*command, str(file)]}, rounds)["x"]["cpu_min_s"]
+            except subprocess.TimeoutExpired:
+                points.append({"size": size, "lines": lines, "over_limit_s": LIMIT})
+                break
+            seconds = max(cost - start, 0.0)
+            print(f"{shape} {size}: {seconds:.3f} s", file=sys.stderr, flush=True)
             points.append(
                 {
                     "size": size,

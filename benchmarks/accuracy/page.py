@@ -193,7 +193,12 @@ def speed_section(result: dict[str, Any]) -> list[str]:
     lines += ["", "Cost by size (CPU seconds, start-up taken off):", ""]
     lines += ["| shape | " + "size: seconds, milliseconds a line |", "|---|---|"]
     for shape, points in result.get("curves", {}).items():
-        cells = "; ".join(f"{p['size']}: {p['cpu_s']}, {p['ms_per_line']}" for p in points)
+        cells = "; ".join(
+            f"{p['size']}: {p['cpu_s']}, {p['ms_per_line']}"
+            if "cpu_s" in p
+            else f"{p['size']}: over {p['over_limit_s']}"
+            for p in points
+        )
         lines.append(f"| {shape.replace('_', ' ')} | {cells} |")
     return [*lines, ""]
 
