@@ -133,7 +133,9 @@ def test_a_trace_is_written_and_replaces_an_older_one(tmp_path: Path) -> None:
     (section,) = read_trace(trace).sections
     assert section.header.command == ("forgets.py", "3")
     assert [each.event.kind.value for each in section.events] == ["backward", "step"] * 4
-    assert [each.rule.code for each in section.findings] == ["ZG101"]
+    assert [(each.rule.code, each.live and each.live.count) for each in section.findings] == [
+        ("ZG101", 3)
+    ]
     assert section.end is not None and section.end["exit"] == 3
     assert not parts.exists()
     shown = call(sys.executable, "-m", "zerograd", "report", str(trace), cwd=tmp_path)

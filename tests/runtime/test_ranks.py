@@ -223,7 +223,7 @@ def test_what_accelerate_launch_starts_is_followed(tmp_path: Path) -> None:
         opt.step()
     """
     write(tmp_path, script=script)
-    launch = ["-m", "accelerate.commands.launch", "--cpu", "--num_processes", "1",
-              "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]  # fmt: skip
+    launch = ["-m", "accelerate.commands.launch", "--cpu", "--num_processes", "1"]
+    launch += ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
     (finding,) = run_json(tmp_path, *launch, "script.py")
     assert finding["code"] == "ZG101" and finding["filename"] == "script.py"

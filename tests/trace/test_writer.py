@@ -128,6 +128,17 @@ def test_the_iterations_around_a_finding_are_kept(tmp_path: Path) -> None:
     assert [each.rule.code for each in section.findings] == ["ZG101"]
 
 
+def test_a_finding_told_again_at_the_end_counts_once_with_its_last_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    writer = TraceWriter(path, header())
+    finding = a_finding()
+    writer.finding(finding, iteration=5)
+    last = replace(finding, live=replace(finding.live, count=900))
+    writer.update(last)
+    writer.close()
+    assert read_trace(path).findings == [last]
+
+
 def test_memory_and_file_stay_small_when_one_iteration_never_ends(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     writer = TraceWriter(path, header(), kept_at_first=1)

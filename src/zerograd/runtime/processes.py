@@ -216,6 +216,12 @@ class WatchedProcess:
             self._stop.set()
             self.save(done=True, exit_code=exit_code)
             if self._trace is not None:
+                for finding in self.findings():
+                    if finding.live is not None and finding.live.count > 1:
+                        self._trace.update(finding)
+                for note in self.notes():
+                    if note not in self._notes:
+                        self._trace.note(note)
                 self._trace.close(exit_code=exit_code)
                 self._trace = None
             self._pid = -1

@@ -179,7 +179,12 @@ def _take_folded(section: Section, sites: dict[int, Event], record: dict[str, An
 
 
 def _take_finding(section: Section, sites: dict[int, Event], record: dict[str, Any]) -> None:
-    section.findings.append(finding_from_json(record))
+    finding = finding_from_json(record)
+    for number, earlier in enumerate(section.findings):
+        if earlier.key == finding.key:  # told again at the end, with all its counts
+            section.findings[number] = finding
+            return
+    section.findings.append(finding)
 
 
 def _take_note(section: Section, sites: dict[int, Event], record: dict[str, Any]) -> None:

@@ -97,6 +97,11 @@ class TraceWriter:
             self._current = []
             self._ready.append(shape)
 
+    def update(self, finding: Finding) -> None:
+        """Write a finding again, with what is known of it at the end; readers keep the last."""
+        with self._lock:
+            self._ready.append({"type": "finding", "iteration": None, **finding.to_json()})
+
     def note(self, text: str) -> None:
         """Write a remark of the tool: something it does not check, or cannot."""
         with self._lock:

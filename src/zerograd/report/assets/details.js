@@ -81,7 +81,8 @@ function iterationTable(model, { p, l, m }, choose) {
       if (++shown > MOST_ROWS) continue;
       const lane = process.lanes[index], site = model.sites[process.site[event]];
       const row = element("tr", undefined, event === chosen && index === l ? "now" : "");
-      const press = element("button", KIND_WORDS[site.kind] || site.kind);
+      const kind = KIND_WORDS[site.kind] || site.kind;
+      const press = element("button", lane.foreign.has(mark) ? `${kind} of ${site.owner}` : kind);
       press.type = "button";
       press.addEventListener("click", () => choose({ p, l: index, m: mark }));
       const cell = element("td");
