@@ -14,4 +14,4 @@ for _ in range(5):
     optimizer.zero_grad()
     loss = head(backbone(torch.randn(4, 6))).pow(2).mean()
     loss.backward()
-    optimizer.step()  # expect[live]: ZG401
+    optimizer.step()  # expect: ZG401
