@@ -28,7 +28,6 @@ from pathlib import Path
 from benchmarks.accuracy.training_code import training_files
 from benchmarks.scaling import CURVES, program
 
-
 LIMIT = 300  # seconds of wall time that one run may take
 
 
