@@ -257,7 +257,11 @@ def step_guarded(subject: Subject) -> Iterator[Mutant]:
             lines: list[int | str] = [*_lines(clears), *_lines(steps)]
         else:
             same = [c for c in clears if subject.at[c.statement].owner is guard]
+            # With its backward under the guard too, the clear may run as often as it likes.
+            inside = set(ast.walk(guard))
+            backwards = [b for b in subject.unit.of("backward") if loop in b.loops]
             is_window = "%" in ast.unparse(guard.test) and not guard.orelse
+            is_window = is_window and not any(b.statement in inside for b in backwards)
             if len(same) != len(clears) or not is_window or not _plain(clears[0]):
                 continue
             if subject.common_child(step.statement, clears[0].statement) is None:

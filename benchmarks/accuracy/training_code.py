@@ -15,7 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_NO_OPTIMIZER = re.compile(r"sched|^lr|_lr$|^env|envs?$|prof|bar$|game|sim$|timer|warmup|anneal")
+_NO_OTHER_FRAMEWORK = re.compile(r"^\s*(?:import|from) (?:mxnet|paddle|jittor|tinygrad)", re.M)
+_OPTIMIZER = re.compile(r"sched|^lr|_lr$|^env|envs?$|prof|bar$|game|sim$|timer|warmup|anneal")
+_OTHER_FRAMEWORK = re.compile(r"^\s*(?:import|from) (?:mxnet|paddle|jittor|tinygrad)", re.M)
 _OPTIMIZER = re.compile(r"opt|scaler|solver|trainer|adam|sgd", re.IGNORECASE)
 
 
@@ -232,7 +234,7 @@ def training_files(folder: Path) -> Iterator[tuple[Path, str, list[Unit]]]:
         if b"backward" not in raw or b"step" not in raw:
             continue
         text = read_source(path)
-        if text is None:
+        if text is None or (_OTHER_FRAMEWORK.search(text) and "torch" not in text):
             continue
         units = find_units(text, path)
         if units:

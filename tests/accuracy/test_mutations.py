@@ -143,3 +143,16 @@ def test_statements_that_share_a_line_are_refused_not_mangled() -> None:
     unit = find_units(text, Path("a.py"))[0]
     refused = [m for m in mutate(Subject(text, unit)) if isinstance(m, tuple)]
     assert ("clear-deleted", "it shares its line with another statement") in refused
+
+
+def test_a_clear_leaves_its_guard_only_where_the_backward_is_not_under_it_too() -> None:
+    text = HEAD + textwrap.dedent("""
+        def train(net, opt, loader):
+            for i, x in enumerate(loader):
+                if i % 5 == 0:
+                    opt.zero_grad()
+                    net(x).sum().backward()
+                    opt.step()
+    """)
+    assert "step-guarded-clear-not" in kinds(WINDOW)
+    assert "step-guarded-clear-not" not in kinds(text)
