@@ -266,8 +266,9 @@ def _gives_way(verdict: Verdict, other: Verdict) -> bool:
 
 def _judge_bucket(states: States, event: Event, rule: Rule) -> Verdict | None:
     judged: list[tuple[Literals, bool, BucketState]] = []
+    later = rule.after_step and any(_has_stepped(state, event) for state in states)
     for state, reached_under in states.items():
-        if rule.after_step and not _has_stepped(state, event):
+        if later and not _has_stepped(state, event):
             continue
         if rule.once_seen and not state.seen:
             continue

@@ -138,7 +138,8 @@ def _step(state: BucketState, event: Event, reached: bool) -> BucketState:
         scaled="" if event.scaler else state.scaled,
         unscaled="" if event.scaler else state.unscaled,
         lost=None,
-        stepped=state.stepped | {owner},
+        # a step on nothing is no first iteration yet
+        stepped=state.stepped | {owner} if state.contributions else state.stepped,
         # Whatever else was in it, with what was seen to be: this step has used it.
         unknown=state.unknown and not state.contributions,
         awaiting=state.awaiting | {owner} if event.scaler else state.awaiting,
@@ -182,7 +183,12 @@ def _use(
 ) -> tuple[Contribution, ...]:
     return _bounded(
         tuple(
-            replace(each, used_by=each.used_by | {event.owner}, used_at=event.spot)
+            replace(
+                each,
+                used_by=each.used_by | {event.owner},
+                # a holder's own step is what its trail is about
+                used_at=(each.used_at or event.spot) if only_filled else event.spot,
+            )
             if not only_filled or event.owner in each.fills
             else each
             for each in contributions

@@ -27,5 +27,4 @@ RULE = Rule(
     breaks=_breaks,
     tells=_tells,
     after_step=True,
-
 )

@@ -38,4 +38,5 @@ RULE = Rule(
     on=frozenset({EventKind.STEP, EventKind.STEP_SKIPPED}),
     breaks=_breaks,
     tells=_tells,
+    after_step=True,
 )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.findings import Finding, in_order
 from zerograd.static.engine.buckets import Buckets
+from zerograd.static.engine.counters import first_only
 from zerograd.static.engine.flow import Flow
 from zerograd.static.engine.ir import Branch, Loop, walk
 from zerograd.static.engine.judgement import Judgement
@@ -53,7 +54,7 @@ def analyze(source: Source, project: Project | None, wrappers: Wrappers) -> Outc
 
 
 def _judge(program: Program, root: Root) -> list[Finding]:
-    buckets = Buckets(root.block, program.networks)
+    buckets = Buckets(root.block, program.networks, program.made)
     if not buckets.tracked:
         return []
     nodes = walk(root.block)
@@ -68,7 +69,10 @@ def _judge(program: Program, root: Root) -> list[Finding]:
         for node in nodes
         if isinstance(node, Loop)
     }
-    flow = Flow(atoms, varying)
+    firsts = {
+        id(node): first_only(node, program, atoms) for node in nodes if isinstance(node, Loop)
+    }
+    flow = Flow(atoms, varying, firsts)
     flow.run(root.block, flow.start(buckets.tracked, root.hazy))
     if flow.budget <= 0:
         program.unresolved += 1

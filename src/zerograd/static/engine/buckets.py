@@ -17,8 +17,9 @@ from zerograd.static.engine.words import matches
 class Buckets:
     """The buckets of one root and who holds them."""
 
-    def __init__(self, block: Block, networks: set[str]) -> None:
+    def __init__(self, block: Block, networks: set[str], made: set[str]) -> None:
         self._networks = networks  # keys that are called as networks
+        self._made = made  # keys of networks that the program is seen to make
         nodes = walk(block)
         self.happenings = [node for node in nodes if isinstance(node, Happening)]
         self.optimizers: dict[str, Optimizer] = {}
@@ -149,8 +150,14 @@ class Buckets:
         if hit and node.sure:
             unknown = [b for b in self.tracked if b.startswith("?") and b not in hit]
             return (*hit, *unknown)
+        if node.sure and keys and keys <= self._made:
+            # The loss comes from networks made here, and these buckets are others made here.
+            return tuple(b for b in self.tracked if b in hit or not self._is_made(b))
         # Nothing proves that it does not fill them. Leaves are filled by what is seen only.
         return tuple(b for b in self.tracked if b in hit or not self._is_leaf(b))
+
+    def _is_made(self, bucket: str) -> bool:
+        return bucket in self._made or any(covers(key, bucket) for key in self._made)
 
     def _is_leaf(self, bucket: str) -> bool:
         return any(

@@ -25,6 +25,7 @@ from zerograd.static.engine.training import (
 from zerograd.static.engine.values import (
     MADE,
     NOTHING,
+    WRAPPED,
     Accelerator,
     Class,
     Constant,
@@ -50,6 +51,7 @@ from zerograd.static.engine.values import (
 from zerograd.static.engine.words import (
     CLIPS,
     clears_by_name,
+    is_network_name,
     is_optimizer_class,
     is_optimizer_name,
     is_scaler_name,
@@ -286,13 +288,19 @@ def forward(frame: Frame, keys: frozenset[str], arguments: Arguments) -> Value:
     frame.program.networks |= {key for key in keys if _LOSSES.isdisjoint(words_of(key))}
     # Networks handed to a network are part of what it computes.
     handed = [each for value in arguments.all() for each in leaves_of(value)]
-    deps = keys | keys_of(Several([each for each in handed if isinstance(each, Module | Instance)]))
+    deps = keys | keys_of(Several([each for each in handed if _is_network(frame, each)]))
     sure, scaler = True, ""
     averaged, leaves = False, frozenset[str]()
     if isinstance(computed, Tensor):
         deps, sure, scaler = deps | computed.deps, computed.sure, computed.scaler
         averaged, leaves = computed.averaged, computed.leaves
     return Tensor(deps, sure=sure, scaler=scaler, averaged=averaged, leaves=leaves)
+
+
+def _is_network(frame: Frame, value: Value) -> bool:
+    if isinstance(value, Named):
+        return value.path in frame.program.made or value.path in frame.program.networks
+    return isinstance(value, Module | Instance)
 
 
 def _method(frame: Frame, node: ast.Call, base: Value, name: str) -> Value:
@@ -473,6 +481,8 @@ def _unseen_method(frame: Frame, base: Value, name: str, arguments: Arguments) -
         computed = arguments.computed()
         if isinstance(computed, Tensor):
             return Arguments([Tensor(frozenset((base.path,))), computed], {}).computed()
+        if arguments.all() and is_network_name(base.path):
+            return forward(frame, frozenset((base.path,)), arguments)
         return NOTHING
     if isinstance(base, Instance) and not frame.program.is_module(base.cls):
         return arguments.computed()
@@ -520,4 +530,6 @@ def _unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value
     if modules_called and not name[:1].isupper():
         return Tensor(modules_called, sure=False)
     makes = name[:1].isupper() or not _NETWORKS.isdisjoint(words)
-    return MADE if makes else NOTHING
+    if not makes:
+        return NOTHING
+    return WRAPPED if frame.program.holds(arguments) else MADE

@@ -136,7 +136,7 @@ def external_call(frame: Frame, dotted: str, arguments: Arguments) -> Value | No
     if ".nn." in f".{dotted}" and name[:1].isupper():
         if name.endswith("Loss") or ".utils." in dotted:
             return NOTHING
-        return program.new_module()
+        return program.new_module(arguments)
     if name == "initialize" or name == "prepare":  # apex and its kin
         return program.prepared(arguments)
     if name in ("grad", "jacobian", "vjp", "value_and_grad"):

@@ -54,8 +54,14 @@ class Flow:
     `reached` holds, for each event, every pair it was reached with.
     """
 
-    def __init__(self, atoms: dict[str, int], varying: dict[int, frozenset[int]]) -> None:
+    def __init__(
+        self,
+        atoms: dict[str, int],
+        varying: dict[int, frozenset[int]],
+        firsts: dict[int, frozenset[int]],
+    ) -> None:
         self._atoms = atoms  # key -> number
+        self._firsts = firsts  # id of a loop -> literals that hold in its first iteration only
         self._varying = varying  # id of a loop -> numbers of the atoms that change in it
         self._numbers: dict[tuple[BucketState, bool], int] = {}
         self.states: list[tuple[BucketState, bool]] = []  # the state, and whether it is hazy
@@ -214,8 +220,12 @@ class Flow:
     def _loop(self, node: Loop, point: Point, exits: Exits) -> Point | None:
         """Three rounds at least, then until nothing new comes round."""
         varying = self._varying.get(id(node), frozenset())
+        first = self._firsts.get(id(node), NO_LITERALS)
+        later = frozenset(each ^ 1 for each in first)
         if not node.once:
             point = self._entered(node, point)
+        if first:
+            point = _known(point, first)
         seen: dict[str, set[Pair]] = {bucket: set(pairs) for bucket, pairs in point.items()}
         ends: list[Point | None] = []
         now: Point | None = point
@@ -230,6 +240,8 @@ class Flow:
             if back is None:
                 break
             back = {bucket: self._turned(pairs, varying) for bucket, pairs in back.items()}
+            if later:
+                back = _known(back, later)
             if number >= 3 and not node.endless:
                 ends.append(_dropped(back, varying))
             fresh = {
@@ -298,6 +310,14 @@ def _assume(point: Point, holds: int, fails: int) -> Point:
                 if fails not in literals
             ]
         )
+        for bucket, pairs in point.items()
+    }
+
+
+def _known(point: Point, literals: Literals) -> Point:
+    """Return the point with literals that hold there whatever the path."""
+    return {
+        bucket: frozenset((number, each | literals) for number, each in pairs)
         for bucket, pairs in point.items()
     }
 

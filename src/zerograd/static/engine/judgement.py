@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from zerograd.lifecycle.events import EventKind, Spot
 from zerograd.lifecycle.findings import Finding, explain
 from zerograd.lifecycle.judge import Literal, Verdict, judge_set
 from zerograd.lifecycle.machine import advance
-from zerograd.lifecycle.state import BucketState
+from zerograd.lifecycle.state import BucketState, Phase
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.ir import Block, Branch, Happening, Loop, inner_blocks
 from zerograd.static.engine.objects import is_by_hand
@@ -28,6 +28,9 @@ _AT_STEP = tuple(
 _NEEDS_CERTAINTY = frozenset(("ZG102", "ZG401", "ZG402"))  # not judged behind unseen calls
 _ONLY_IN_LOOPS = _NEEDS_CERTAINTY | {"ZG202"}
 _AT_CLIP = (BY_CODE["ZG301"], BY_CODE["ZG304"])
+
+
+BEFORE = "one iteration back: "
 
 
 class Judgement:
@@ -86,7 +89,12 @@ class Judgement:
         return states
 
     def _literals(self, literals: frozenset[int]) -> frozenset[Literal]:
-        return frozenset((self._keys[each // 2], bool(each % 2)) for each in literals if each >= 0)
+        return frozenset(
+            (self._keys[each // 2], bool(each % 2))
+            if each >= 0
+            else (f"{BEFORE}{self._keys[(-each - 1) // 2]}", bool((-each - 1) % 2))
+            for each in literals
+        )
 
     def _judge(
         self, node: Happening, rules: Iterable[object], buckets: tuple[str, ...]
@@ -106,14 +114,21 @@ class Judgement:
                 if bucket in self._flow.reached[id(node)]
             }
             if chosen and held:
-                found.extend(judge_set(held, event, chosen))  # type: ignore[arg-type]
+                found.extend(judge_set(held, event, chosen, self._varies_at(node)))  # type: ignore[arg-type]
         for verdict in found:
             lone = node.loop is None or (node.loop.pseudo and verdict.rule.code == "ZG202")
             if lone and verdict.rule.code in _ONLY_IN_LOOPS:
                 continue  # done once, as schedulers' demos and warm-ups do
             certain = verdict.certain and self._is_plausible(node, verdict)
-            certain = certain and not (self._doubted and verdict.rule.after_step)
+            certain = certain and not (self._is_doubted(node) and verdict.rule.after_step)
             yield self._finding(node, verdict.rule.code, verdict.state, certain)
+
+    def _varies_at(self, node: Happening) -> Callable[[str], bool]:
+        """Return what tells whether a condition changes in the loop around `node`."""
+        loop = node.loop
+        if loop is None:
+            return lambda key: False
+        return lambda key: key.startswith(BEFORE) or self._program.varies(loop, key)
 
     def _is_plausible(self, node: Happening, verdict: Verdict) -> bool:
         """A condition that guards the clear but not the step must not hide one that guards both.
@@ -124,13 +139,17 @@ class Judgement:
         if verdict.condition is None:
             return True
         own = node.guards
-        if verdict.condition[0] in own:
+        condition = verdict.condition[0]
+        if condition in own:
             return True
+        condition = condition.removeprefix(BEFORE)
         clears = [
             each
             for each in self._buckets.happenings
-            if each.kind is EventKind.CLEAR and verdict.condition[0] in each.guards
+            if each.kind is EventKind.CLEAR and condition in each.guards
         ]
+        if not clears and condition != verdict.condition[0]:
+            return False  # what was so one iteration back must have kept a clear from running
         fixed = {
             key for key in own if node.loop is None or not self._program.varies(node.loop, key)
         }
@@ -151,8 +170,12 @@ class Judgement:
             if self._is_confirmed(bucket, node.spot):
                 left = judged[0][1].suspicion
                 meant = left is not None and self._is_meant_for(left.left.spot, node)
-                yield self._finding(node, "ZG201", judged[0][1], not self._doubted and not meant)
+                certain = not self._is_doubted(node) and not meant
+                yield self._finding(node, "ZG201", judged[0][1], certain)
                 return
+
+    def _is_doubted(self, node: Happening) -> bool:
+        return self._doubted and (node.loop is None or node.loop.pseudo)
 
     def _is_meant_for(self, backward: Spot, step: Happening) -> bool:
         """Does the loss bear this optimizer's name, as loss_GE does that of optimizer_G?"""
@@ -234,17 +257,21 @@ class Judgement:
         ]
 
     def _drops(self, node: Happening, bucket: str, owner: str, before: int) -> bool:
-        judged = self._judged(node, bucket, before)
-        return bool(judged) and all(
-            any(
-                not each.used_by and owner in each.fills
-                for each in self._flow.states[number][0].contributions
-            )
-            for number, _ in judged
-        )
+        """Do all judged states lose something, but for those that another way stepped?"""
+        drops = []
+        for number, _ in self._judged(node, bucket, before):
+            state = self._flow.states[number][0]
+            if state.phase(owner) is not Phase.SPENT:
+                drops.append(
+                    any(not each.used_by and owner in each.fills for each in state.contributions)
+                )
+        return bool(drops) and all(drops)
 
     def _example(self, node: Happening, bucket: str, before: int) -> BucketState:
-        return self._flow.states[self._judged(node, bucket, before)[0][0]][0]
+        states = [self._flow.states[number][0] for number, _ in self._judged(node, bucket, before)]
+        return next(
+            state for state in states if any(not each.used_by for each in state.contributions)
+        )
 
     def _absent(self, node: Happening) -> Iterable[Finding]:
         """ZG104: some path gets here before the first backward, or after a clear to None."""

@@ -15,6 +15,7 @@ from zerograd.static.engine.values import (
     Params,
     Several,
     Tensor,
+    Tested,
     Value,
     leaves_of,
 )
@@ -77,6 +78,8 @@ def joined(values: list[Value]) -> Value:
             averaged=any(value.averaged for value in tensors),
             leaves=frozenset().union(*(value.leaves for value in tensors)),
         )
+    if all(isinstance(value, Constant | Tested) for value in known):
+        return NOTHING  # one truth or another
     if all(isinstance(value, Params) for value in known):
         return Params(keys_of(Several(known)), one=any(getattr(v, "one", False) for v in known))
     if any(isinstance(value, Params) for value in known) and all(

@@ -12,6 +12,7 @@ from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.values import (
     MADE,
     NOTHING,
+    WRAPPED,
     Accelerator,
     Class,
     Engine,
@@ -28,7 +29,7 @@ from zerograd.static.engine.values import (
     Value,
     leaves_of,
 )
-from zerograd.static.engine.words import is_optimizer_name, is_scheduler_name
+from zerograd.static.engine.words import is_network_name, is_optimizer_name, is_scheduler_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.frame import Frame
@@ -49,9 +50,11 @@ class Objects:
         self.peeking = False  # reading an expression only to learn what it is
         self.guarded = False  # behind a test that the gradient is there
         self.conditional = 0  # branches being read, within which an assignment may not happen
+        self.made: set[str] = set()
         self.networks: set[str] = set()
         self._made = 0
         self._unnamed: set[str] = set()
+        self._holders: set[str] = set()  # provisional keys of networks made from networks
         self._named: dict[str, Optimizer] = {}
         self._scalers: dict[str, Scaler] = {}
         self._hands: dict[frozenset[str], Optimizer] = {}
@@ -77,8 +80,23 @@ class Objects:
             }
         return Optimizer(self._provisional("optimizer"), frozenset(keys) or None)
 
-    def new_module(self) -> Module:
-        return Module(self._provisional("module"))
+    def new_module(self, arguments: Arguments | None = None) -> Module:
+        module = Module(self._provisional("module"))
+        if arguments is not None and self.holds(arguments):
+            self._holders.add(module.key)
+        return module
+
+    def holds(self, arguments: Arguments) -> bool:
+        """May what is made from these arguments hold one of the networks of the program?"""
+        return any(
+            isinstance(each, Module | Instance | Params | Optimizer | Function)
+            or (isinstance(each, Named) and self._is_network(each.path))
+            for value in arguments.all()
+            for each in leaves_of(value)
+        )
+
+    def _is_network(self, path: str) -> bool:
+        return path in self.made or path in self.networks or is_network_name(path)
 
     def new_instance(self, cls: ClassUnit) -> Instance:
         return Instance(cls, self._provisional(cls.name))
@@ -91,15 +109,18 @@ class Objects:
 
     def christened(self, frame: Frame, value: Value, path: str) -> Value:
         """Return `value` under the name it is given, if it has none yet."""
-        if value is NOTHING or value is MADE:
+        if value is NOTHING or value is MADE or value is WRAPPED:
             named = Named(self._qualified(frame, path))
-            if value is MADE:
+            if value is not NOTHING:
                 frame.emit(Reset(frozenset((named.path,))))
             return named
         if isinstance(value, Module | Optimizer | Scaler | Leaf | Instance):
             if value.key in self._unnamed:
                 self._unnamed.discard(value.key)
+                alone = value.key not in self._holders
                 value.key = self._qualified(frame, path)
+                if alone and isinstance(value, Module | Leaf | Instance):
+                    self.made.add(value.key)
                 self._reset(frame, value)
         elif isinstance(value, Several):
             for number, item in enumerate(value.items):

@@ -364,7 +364,11 @@ class Program(Objects):
             optimizer.clears_itself = "zero_grad(" in text or ".grad = None" in text
             return optimizer
         instance = self.new_instance(cls)
-        if not self.is_module(cls):
+        if self.is_module(cls):
+            if self.holds(arguments):
+                self._holders.add(instance.key)
+        else:
+            self._holders.add(instance.key)
             method = self.method(instance, "__init__")
             if method is not None:
                 instance.primed.add("__init__")
@@ -397,9 +401,19 @@ class Program(Objects):
                 last = base.rsplit(".", 1)[-1].split("[", 1)[0]
                 if last in ("object", "ABC", "Module", "LightningModule", "Protocol", "Generic"):
                     continue
-                if not isinstance(self.global_value(each.unit, base.split("[", 1)[0]), Class):
+                found = self.global_value(each.unit, base.split("[", 1)[0])
+                if not isinstance(found, Class) and not self._is_inert(each.unit, base):
                     return True
         return False
+
+    def _is_inert(self, unit: Unit, base: str) -> bool:
+        """Is a base class of the project's, in a module where nothing touches gradients?"""
+        module, level, _ = unit.imports.get(base.split(".")[0], ("", 0, ""))
+        return (
+            bool(module)
+            and self.project is not None
+            and self.project.has(unit.source, module, level)
+        )
 
     def is_module(self, cls: ClassUnit) -> bool:
         """Is it a class of networks?"""

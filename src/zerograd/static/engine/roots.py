@@ -92,11 +92,9 @@ def _read(program: Program, function: Function, cls: ClassUnit | None) -> Root |
                 block = [*block, *_looped(inner.out)]
     if not _steps_outside_loops(block):
         return Root(block, hazy=True)
-    doubted = (
-        (cls is not None and program.has_unseen_base(cls))
-        or not (_owns_its_optimizers(block) or _computes_its_loss(program, block))
-        or _others_clear(program, function, cls)
-    )
+    owned = cls is not None and _owns_its_optimizers(block) and not program.has_unseen_base(cls)
+    whole = owned or _computes_its_loss(program, block)
+    doubted = not whole or _others_clear(program, function, cls)
     return Root(_looped(block), hazy=True, doubted=doubted)
 
 

@@ -33,6 +33,7 @@ from zerograd.static.engine.unit import ClassUnit
 from zerograd.static.engine.values import (
     MADE,
     NOTHING,
+    WRAPPED,
     Class,
     Constant,
     Function,
@@ -87,7 +88,7 @@ def _stays(frame: Frame, target: ast.expr, value: Value, right: ast.expr) -> boo
         return False
     if isinstance(target, ast.Tuple) and not isinstance(value, Several):
         return all(_stays(frame, each, value, right) for each in target.elts)
-    unseen = value is NOTHING or value is MADE or (isinstance(value, Tensor) and not value.sure)
+    unseen = value in (NOTHING, MADE, WRAPPED) or (isinstance(value, Tensor) and not value.sure)
     path = path_of(target)
     if not path or not unseen or all(path_of(each) != path for each in right.args):
         return False
@@ -110,13 +111,13 @@ def _store(frame: Frame, node: ast.stmt, target: ast.expr, value: Value, right: 
         if target.attr == "requires_grad":
             _assign_requirement(frame, target, value)
             return
-        if target.attr == "data" and frame.unit.mentions_gradient(right):
+        of_gradient = isinstance(target.value, ast.Attribute) and target.value.attr == "grad"
+        if target.attr == "data" and frame.unit.mentions_gradient(right) and not of_gradient:
             _update_by_hand(frame, node, target.value)
             return
         if target.attr == "data":
-            owner = evaluate(frame, target.value)
-            if isinstance(owner, Gradient):
-                _assign_gradient(frame, target, value, right)
+            if of_gradient and not frame.unit.mentions_gradient(right):
+                _assign_gradient(frame, target.value, value, right)
             return
     elif isinstance(target, ast.Name) and frame.unit.mentions_gradient(right):
         current = frame.lookup(target.id)
@@ -134,6 +135,7 @@ def _assign_gradient(frame: Frame, target: ast.expr, value: Value, right: ast.ex
     if isinstance(owner, Gradient):
         owner = owner.of
     if isinstance(owner, Tensor) or owner is NOTHING:
+        frame.emit(Haze(None, whole=False))  # somebody's gradient, given by hand
         return
     to_none = isinstance(right, ast.Constant) and right.value is None
     zeros = isinstance(right, ast.Call) and path_of(right.func).rsplit(".", 1)[-1] in _ZEROS

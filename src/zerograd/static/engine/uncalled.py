@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.frame import Frame, path_of
-from zerograd.static.engine.values import (
-    Gradient,
-    Instance,
-    Module,
-    Named,
-    Optimizer,
-    Scaler,
-    Tensor,
-)
-from zerograd.static.engine.words import is_optimizer_name, is_scaler_name, words_of
+from zerograd.static.engine.values import Gradient, Optimizer, Scaler
+from zerograd.static.engine.words import is_optimizer_name, is_scaler_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
@@ -53,12 +45,10 @@ def uncalled_findings(program: Program) -> Iterator[Finding]:
 
 
 def _is_method(base: object, node: ast.Attribute, path: str) -> bool:
-    if node.attr == "zero_grad":
-        return isinstance(base, Optimizer | Module | Instance | Named)
+    if node.attr in ("zero_grad", "backward"):
+        return True  # a statement of its own that only names them can mean nothing else
     if node.attr == "step":
         return isinstance(base, Optimizer) or is_optimizer_name(path)
-    if node.attr == "backward":
-        return isinstance(base, Tensor) or "loss" in words_of(path)
     if node.attr == "update":
         return isinstance(base, Scaler) or is_scaler_name(path)
     return False

@@ -29,6 +29,7 @@ class Value:
 
 NOTHING = Value()
 MADE = Value()  # an object that an unseen call has just made
+WRAPPED = Value()  # the same, made from other objects, which it may hold
 
 
 class Named(Value):

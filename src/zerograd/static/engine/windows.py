@@ -11,6 +11,7 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.conditions import SYNC
+from zerograd.static.engine.counters import counter_of, is_number
 from zerograd.static.engine.ir import Happening
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Window:
         self.divisor = modulo.right
         self.sides = sides  # the truths of the guard with which the step is reached
         self.backwards = backwards
-        self.index = _index(step)
+        self.index = counter_of(step.loop.node) if step.loop is not None else None
 
     def text(self, node: ast.AST) -> str:
         return self.step.unit.source.segment(node)
@@ -121,33 +122,6 @@ def _finding(window: Window, code: str, node: ast.AST, **names: str) -> Finding:
     )
 
 
-def _index(step: Happening) -> tuple[str, int] | None:
-    """Return the loop's counting variable and where it starts, if the loop counts."""
-    loop = step.loop.node if step.loop is not None else None
-    if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call):
-        return None
-    call = loop.iter
-    name = call.func.id if isinstance(call.func, ast.Name) else ""
-    if name == "tqdm" and call.args and isinstance(call.args[0], ast.Call):
-        call = call.args[0]
-        name = call.func.id if isinstance(call.func, ast.Name) else ""
-    if name == "range" and isinstance(loop.target, ast.Name):
-        start = call.args[0] if len(call.args) > 1 else ast.Constant(0)
-        return (loop.target.id, start.value) if _is_number(start) else None  # type: ignore[attr-defined]
-    if name != "enumerate" or not isinstance(loop.target, ast.Tuple):
-        return None
-    first = loop.target.elts[0]
-    if not isinstance(first, ast.Name):
-        return None
-    given = [each.value for each in call.keywords if each.arg == "start"]
-    start = (given or call.args[1:2] or [ast.Constant(0)])[0]
-    return (first.id, start.value) if _is_number(start) else None  # type: ignore[attr-defined]
-
-
-def _is_number(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, int)
-
-
 def _wrong_guard(window: Window) -> tuple[str, str] | None:
     """Return what is wrong with the guard and what to write instead, if it is wrong."""
     left, divisor = window.text(window.left), window.text(window.divisor)
@@ -156,7 +130,7 @@ def _wrong_guard(window: Window) -> tuple[str, str] | None:
     compared = _compared(window.test)
     if window.sides == {False} and not _is_two(window.divisor):
         return "holds at every micro-batch but the last of a window", right
-    if compared is not None and compared != 0 and _is_number(window.divisor):
+    if compared is not None and compared != 0 and is_number(window.divisor):
         size = window.divisor.value  # type: ignore[attr-defined]
         if not 0 <= compared < size:
             return "can never be true", right
@@ -178,7 +152,7 @@ def _compared(test: ast.expr) -> int | None:
     """Return the remainder that the guard asks for, or None where it asks for none."""
     if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq):
         right = test.comparators[0]
-        if _is_number(right):
+        if is_number(right):
             return int(right.value)  # type: ignore[attr-defined]
     return None
 
@@ -192,9 +166,9 @@ def _shift(node: ast.expr, name: str) -> int | None:
     if isinstance(node, ast.Name):
         return 0 if node.id == name else None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        if isinstance(node.left, ast.Name) and node.left.id == name and _is_number(node.right):
+        if isinstance(node.left, ast.Name) and node.left.id == name and is_number(node.right):
             return int(node.right.value)  # type: ignore[attr-defined]
-        if isinstance(node.right, ast.Name) and node.right.id == name and _is_number(node.left):
+        if isinstance(node.right, ast.Name) and node.right.id == name and is_number(node.left):
             return int(node.left.value)  # type: ignore[attr-defined]
     return None
 

@@ -56,6 +56,13 @@ _ABOUT = frozenset(
     )
 )
 _SCALER_WORDS = frozenset(["scaler", "scalers", "gradscaler"])
+_TRAINABLE = frozenset(
+    (
+        *("net", "nets", "model", "models", "network", "policy", "critic", "actor", "generator"),
+        *("discriminator", "encoder", "decoder", "classifier", "backbone", "gen", "disc", "agent"),
+        *("unet", "vae", "autoencoder", "module"),
+    )
+)
 MODULE_WORDS = frozenset(
     ["net", "nets", "model", "models", "network", "networks", "module", "self"]
 )
@@ -115,6 +122,11 @@ def is_scheduler_name(path: str) -> bool:
 def is_scaler_name(path: str) -> bool:
     """Does the name suggest a loss scaler?"""
     return any(word in _SCALER_WORDS for word in words_of(path))
+
+
+def is_network_name(path: str) -> bool:
+    """Does the name suggest something with parameters to train?"""
+    return not _TRAINABLE.isdisjoint(words_of(path))
 
 
 def is_optimizer_class(name: str) -> bool:

@@ -1,0 +1,82 @@
+"""The counting variables of loops: where they start, and what is true of the first iteration."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from zerograd.static.engine.ir import Loop
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.program import Program
+
+
+def counter_of(loop: ast.AST | None) -> tuple[str, int] | None:
+    """Return a loop's counting variable and where it starts, if the loop counts."""
+    if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call):
+        return None
+    call = loop.iter
+    name = call.func.id if isinstance(call.func, ast.Name) else ""
+    if name in ("tqdm", "trange") and call.args and isinstance(call.args[0], ast.Call):
+        call = call.args[0]
+        name = call.func.id if isinstance(call.func, ast.Name) else ""
+    if name == "range" and isinstance(loop.target, ast.Name):
+        start: ast.expr = call.args[0] if len(call.args) > 1 else ast.Constant(0)
+        return (loop.target.id, start.value) if is_number(start) else None  # type: ignore[attr-defined]
+    if name != "enumerate" or not isinstance(loop.target, ast.Tuple):
+        return None
+    first = loop.target.elts[0]
+    if not isinstance(first, ast.Name):
+        return None
+    given = [each.value for each in call.keywords if each.arg == "start"]
+    start = (given or call.args[1:2] or [ast.Constant(0)])[0]
+    return (first.id, start.value) if is_number(start) else None  # type: ignore[attr-defined]
+
+
+def is_number(node: ast.expr) -> bool:
+    """Is it an integer written out?"""
+    return isinstance(node, ast.Constant) and isinstance(node.value, int)
+
+
+def first_only(loop: Loop, program: Program, atoms: dict[str, int]) -> frozenset[int]:
+    """Return the literals that hold in the first iteration of `loop` and in no later one.
+
+    `if i > 0: clear()` is right: the first iteration has nothing to clear.
+    """
+    counter = counter_of(loop.node)
+    if counter is None:
+        return frozenset()
+    name, start = counter
+    found = set()
+    for key, number in atoms.items():
+        atom = program.atoms.get(key)
+        if (
+            atom is None
+            or atom.node is None
+            or not any(each.startswith(f"{name}#") or each == name for each in atom.names)
+        ):
+            continue
+        truth = _on_first(atom.node, key, name, start)
+        if truth is not None:
+            found.add(number * 2 + truth)
+    return frozenset(found)
+
+
+def _on_first(node: ast.expr, key: str, name: str, start: int) -> int | None:
+    """Return the atom's truth in the first iteration, if it tells that one from all others."""
+    if isinstance(node, ast.Name):
+        return 0 if node.id == name and start == 0 else None
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+        return None
+    left, right = node.left, node.comparators[0]
+    if not isinstance(left, ast.Name) or left.id != name or not is_number(right):
+        return None
+    limit = right.value  # type: ignore[attr-defined]
+    text = key.split("|", 1)[0]  # the comparison in its positive form
+    if "==" in text:
+        return 1 if limit == start else None
+    if ">" in text:
+        return 0 if limit == start else None
+    if "<" in text:
+        return 1 if limit == start + 1 else None
+    return None
