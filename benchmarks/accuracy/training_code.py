@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_NO_OTHER_FRAMEWORK = re.compile(r"^\s*(?:import|from) (?:mxnet|paddle|jittor|tinygrad)", re.M)
-_OPTIMIZER = re.compile(r"sched|^lr|_lr$|^env|envs?$|prof|bar$|game|sim$|timer|warmup|anneal")
+_NO_OPTIMIZER = re.compile(r"sched|^lr|_lr$|^env|envs?$|prof|bar$|game|sim$|timer|warmup|anneal")
 _OTHER_FRAMEWORK = re.compile(r"^\s*(?:import|from) (?:mxnet|paddle|jittor|tinygrad)", re.M)
 _OPTIMIZER = re.compile(r"opt|scaler|solver|trainer|adam|sgd", re.IGNORECASE)
 
