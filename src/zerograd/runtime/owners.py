@@ -48,6 +48,7 @@ class Owners:
         self._waiting = weakref.WeakKeyDictionary()
         self._gone: list[str] = []
         self.has_news = False  # an optimizer has come or gone
+        self.are_sharded = False  # parameters are DTensors, and others stand in for them in graphs
         self._reach: weakref.WeakKeyDictionary[Module, tuple[int, int]]
         self._reach = weakref.WeakKeyDictionary()
 
@@ -172,6 +173,7 @@ class Owners:
         if filled:
             self._memo.lose_sight(filled)  # filled before we came
         if parameters and torch_facts.is_sharded(parameters[0]):
+            self.are_sharded = True
             self._note("gradients that FSDP2 holds back while gradient sync is off")
 
     def _set_buckets(self, owner: Owner, buckets: tuple[Bucket, ...]) -> None:

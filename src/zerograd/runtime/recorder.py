@@ -467,6 +467,8 @@ class Recorder:
 
     def is_wanted(self, leaf: Tensor) -> bool:
         """Is a parameter that no optimizer holds to be watched?"""
+        if self.owners.are_sharded:
+            return False
         return self._wants is None or self._wants(leaf)
 
     def take_up(self, bucket: Bucket, *, known: bool = False) -> None:

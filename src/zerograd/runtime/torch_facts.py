@@ -170,7 +170,7 @@ def norms(grads: Iterable[Tensor]) -> list[float]:
             part = local_part(grad).detach()
             if part.is_sparse:
                 part = part.coalesce()._values()
-            if part.layout is not torch.strided or part.device.type == "meta":
+            if not _is_readable(part):
                 found[index] = float("nan")  # present, of unknown size
                 continue
             part = part if part.is_floating_point() or part.is_complex() else part.float()
@@ -180,6 +180,13 @@ def norms(grads: Iterable[Tensor]) -> list[float]:
             for (index, _), value in zip(entries, torch.stack(values).tolist(), strict=True):
                 found[index] = value
     return [found[index] for index in sorted(found)]
+
+
+def _is_readable(part: Tensor) -> bool:
+    """Is there memory behind all of it? FSDP takes it from a tensor that stays."""
+    if part.layout is not torch.strided or part.device.type == "meta":
+        return False
+    return not part.numel() or part.untyped_storage().nbytes() > 0
 
 
 def leaves_of(roots: Roots) -> Iterator[Tensor]:

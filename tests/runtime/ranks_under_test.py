@@ -1,0 +1,122 @@
+"""What one rank runs in `test_replicas`: a training named on the command line, and its findings."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from zerograd import watch
+
+K = 3
+
+
+def model():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+
+
+def batch():
+    return torch.randn(8, 4)
+
+
+def ddp(clear=True, **options):
+    net = DistributedDataParallel(model(), **options)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    for _ in range(6):
+        if clear:
+            optimizer.zero_grad()
+        net(batch()).pow(2).mean().backward()
+        optimizer.step()
+
+
+def windows(kind, **options):
+    net = DistributedDataParallel(model(), **options)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    for _ in range(4):
+        for n in range(K):
+            quiet = n < K - 1 and kind != "always"
+            with net.no_sync() if quiet else contextlib.nullcontext():
+                if kind == "outside" and n == K - 1:
+                    with net.no_sync():
+                        loss = net(batch()).pow(2).mean() / K
+                else:
+                    loss = net(batch()).pow(2).mean() / K
+                loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def raw():
+    net = model()
+    wrapped = DistributedDataParallel(net)
+    optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.01)
+    for _ in range(4):
+        optimizer.zero_grad()
+        net(batch()).pow(2).mean().backward()
+        optimizer.step()
+
+
+def fsdp(clear=True, sync=True):
+    from torch.distributed.fsdp import fully_shard
+
+    net = model()
+    for layer in net:
+        if isinstance(layer, nn.Linear):
+            fully_shard(layer)
+    fully_shard(net)
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+    for _ in range(5):
+        for n in range(2):
+            if not sync:
+                net.set_requires_gradient_sync(n == 1)
+            (net(batch()).pow(2).mean() / 2).backward()
+        optimizer.step()
+        if clear:
+            optimizer.zero_grad()
+
+
+TRAININGS = {
+    "ddp": ddp,
+    "ddp without clear": lambda: ddp(clear=False),
+    "bucket view": lambda: ddp(gradient_as_bucket_view=True),
+    "bucket view without clear": lambda: ddp(clear=False, gradient_as_bucket_view=True),
+    "unused parameters": lambda: ddp(find_unused_parameters=True),
+    "no_sync": lambda: windows("right"),
+    "no_sync, bucket view": lambda: windows("right", gradient_as_bucket_view=True),
+    "every micro-batch": lambda: windows("always"),
+    "backward outside": lambda: windows("outside"),
+    "raw module": raw,
+    "fsdp": fsdp,
+    "fsdp without clear": lambda: fsdp(clear=False),
+    "fsdp without sync": lambda: fsdp(sync=False),
+}
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    found = {}
+    for name in sys.argv[1:]:
+        torch.manual_seed(dist.get_rank())
+        with watch(policy="collect", show_notes=True) as watching:
+            TRAININGS[name]()
+        found[name] = {
+            "codes": [finding.rule.code for finding in watching.findings],
+            "rank": [finding.to_json()["rank"] for finding in watching.findings],
+            "messages": [finding.message for finding in watching.findings],
+            "not checked": watching.not_checked,
+        }
+    dist.barrier()
+    dist.destroy_process_group()
+    print(f"{os.environ['RANK']} {json.dumps(found)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

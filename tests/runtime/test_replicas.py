@@ -1,0 +1,97 @@
+"""Two real gloo ranks: DDP with and without no_sync, bucket views, FSDP2."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+RANKS = Path(__file__).with_name("ranks_under_test.py")
+SILENT = [
+    "ddp",
+    "bucket view",
+    "unused parameters",
+    "no_sync",
+    "no_sync, bucket view",
+    "fsdp",
+    "fsdp without sync",
+]
+FAULTY = {
+    "ddp without clear": ["ZG101"],
+    "bucket view without clear": ["ZG101"],
+    "every micro-batch": ["ZG505"],
+    "backward outside": ["ZG601"],
+    "raw module": ["ZG601"],
+    "fsdp without clear": ["ZG101"],
+}
+
+
+@pytest.fixture(scope="module")
+def found():
+    """Run all trainings on two ranks once; return what each rank found."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    names = [*SILENT, *FAULTY]
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, str(RANKS), *names],
+            env={
+                **os.environ,
+                "RANK": str(rank),
+                "WORLD_SIZE": "2",
+                "LOCAL_RANK": str(rank),
+                "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": str(port),
+                "OMP_NUM_THREADS": "1",
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    results = {}
+    try:
+        for rank in ranks:
+            out, errors = rank.communicate(timeout=240)
+            assert rank.returncode == 0, errors
+            number, _, text = out.strip().splitlines()[-1].partition(" ")
+            results[int(number)] = json.loads(text)
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.communicate()
+    return results
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_right_training_on_two_ranks_is_silent(found, name):
+    for rank in (0, 1):
+        assert [c for c in found[rank][name]["codes"] if c not in ("ZG503", "ZG505")] == []
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_a_fault_on_two_ranks_is_found_by_each(found, name):
+    for rank in (0, 1):
+        assert found[rank][name]["codes"] == FAULTY[name]
+        assert found[rank][name]["rank"] == [rank]
+
+
+def test_the_two_kinds_of_desync_are_told_apart(found):
+    (outside,) = found[0]["backward outside"]["messages"]
+    (raw,) = found[0]["raw module"]["messages"]
+    assert "no_sync" in outside
+    assert "past the wrapper" in raw
+
+
+def test_what_fsdp_hides_is_said_once(found):
+    (said,) = found[0]["fsdp without sync"]["not checked"]
+    assert "FSDP2" in said
