@@ -11,8 +11,13 @@ import pytest
 
 import zerograd
 from zerograd.errors import UnknownRuleError, UnreadableSourceError
+from zerograd.lifecycle.events import Spot
+from zerograd.lifecycle.findings import Finding
+from zerograd.rules import BY_CODE
 from zerograd.static import check as module
 from zerograd.static.check import Asked, Checker, check_all, check_paths, check_source
+from zerograd.static.engine import Outcome
+from zerograd.static.source import Source
 
 WRONG = """\
 import torch
@@ -227,3 +232,47 @@ def test_a_fault_in_a_module_is_told_once_and_allowed_there(tree: Path) -> None:
     (tree / "helper.py").write_text(HELPER.format(comment=comment))
     assert places(check_paths(["."])) == []
     assert places(check_paths(["."], jobs=2)) == []
+
+
+Given = dict[str, list[Finding]]
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Given:
+    """Return a table, path to findings, that stands in for the analysis."""
+    given: Given = {}
+
+    def analyze(source: Source, project: object, wrappers: object) -> Outcome:
+        return Outcome(given.get(source.path, []), 0)
+
+    monkeypatch.setattr("zerograd.static.engine.analyze", analyze)
+    return given
+
+
+def finding(path: str, line: int, *, certain: bool = True, message: str = "m") -> Finding:
+    return Finding(BY_CODE["ZG101"], Spot(path, line), message, "a", certain=certain)
+
+
+def test_what_is_wrong_on_some_paths_only_is_shown_when_asked(tree: Path, engine: Given) -> None:
+    (tree / "a.py").write_text(WRONG)
+    engine["a.py"] = [finding("a.py", 5, certain=False)]
+    assert len(check_paths(["."])) == 0
+    assert len(check_paths(["."], may=True)) == 1
+
+
+def test_of_two_reports_of_one_fault_the_surer_is_told(tree: Path, engine: Given) -> None:
+    for name in ("a.py", "b.py", "c.py"):
+        (tree / name).write_text(RIGHT)
+    engine["a.py"] = [finding("b.py", 5, certain=False, message="maybe")]
+    engine["b.py"] = [finding("b.py", 5, certain=False, message="perhaps")]
+    engine["c.py"] = [finding("b.py", 5, message="surely")]
+    assert [each.message for each in check_paths(["."], may=True)] == ["surely"]
+
+
+def test_a_comment_that_another_files_check_needs_is_not_idle(tree: Path, engine: Given) -> None:
+    comment = "  # zerograd: allow[ZG101] the callers clear"
+    (tree / "a.py").write_text(RIGHT)
+    (tree / "b.py").write_text(RIGHT.replace("step()", f"step(){comment}"))
+    assert [each.rule.code for each in check_paths(["."])] == ["ZG901"]
+    engine["a.py"] = [finding("b.py", 5)]
+    assert check_paths(["."]).findings == []

@@ -405,6 +405,13 @@ def test_taking_out_the_only_statement_of_a_block_leaves_a_pass() -> None:
     assert apply_edits(source, layout.remove(inner)).text == "if a:\n    pass\nc()\n"
 
 
+def test_a_statement_on_a_continued_line_has_no_line_of_its_own() -> None:
+    source = Source.parse("a(); \\\n  b()\nc()\n", "a.py")
+    layout = Layout(source)
+    changed = apply_edits(source, layout.insert_after(source.tree.body[1], "d()"))
+    assert changed.text == "a(); \\\n  b(); d()\nc()\n"
+
+
 def test_a_string_of_several_lines_is_not_reindented() -> None:
     text = 'if a:\n    f("""\n    x""")\n    c()\nd()\n'
     source = Source.parse(text, "a.py")

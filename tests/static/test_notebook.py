@@ -138,3 +138,13 @@ def test_a_cell_kept_as_one_string_stays_one_string() -> None:
     assert json.loads(book.rewritten(["a = 1\nc = 3\nb = 2"]))["cells"][0]["source"] == (
         "a = 1\nc = 3\nb = 2"
     )
+
+
+def test_lines_of_a_changed_cell_keep_their_own_escapes() -> None:
+    data = b'{"cells": [{"cell_type": "code", "source": ["a = \\u0031\\/\\/2\\n", "b = 2"]}]}'
+    book = read(data).notebook
+    assert book is not None
+    assert book.sources == ["a = 1//2\nb = 2"]
+    assert book.rewritten(["a = 1//2\nnew()\nb = 2"]) == data.replace(
+        b'"b = 2"', b'"new()\\n", "b = 2"'
+    )
