@@ -30,14 +30,10 @@ def keep(path: str) -> None:
         ranks = ranks_of(folder)
         if not ranks and time.monotonic() - began > NOBODY_COMES:
             return
-        killed = [shard for shard in ranks if not shard.lives and not shard.done]
+        killed = [shard for shard in ranks if shard.was_killed]
         if ranks and not any(shard.lives for shard in ranks):
-            if killed or any(shard.exit for shard in ranks):
-                # They have all ended, not all of them well: nobody else will speak.
-                time.sleep(LOOKS_EVERY)
-                _speak(folder, last=True)
-                return
-            if time.monotonic() - began > LATE_START:
+            # They have all gone: nobody else will speak, unless one is late to start.
+            if killed or any(shard.exit for shard in ranks) or _is_late(began):
                 _speak(folder, last=True)
                 return
         if len(killed) > told:
@@ -48,6 +44,10 @@ def keep(path: str) -> None:
         time.sleep(LOOKS_EVERY)
 
 
+def _is_late(began: float) -> bool:
+    return time.monotonic() - began > LATE_START
+
+
 def _speak(folder: RunFolder, *, last: bool) -> None:
     if last and not folder.claim(PRINTED):
         return
@@ -55,7 +55,7 @@ def _speak(folder: RunFolder, *, last: bool) -> None:
     shards: list[Shard] = folder.shards()
     found = shown(merge(shards), options)
     if not last:
-        killed = [str(shard.rank) for shard in shards if not shard.lives and not shard.done]
+        killed = [str(shard.rank) for shard in shards if shard.was_killed]
         print(
             f"zerograd: rank {', '.join(killed)} was killed; what was found up to now:",
             file=sys.stderr,

@@ -89,7 +89,7 @@ def merge_trace(folder: RunFolder, options: ReportOptions, shards: Sequence[Shar
     trace = Path(options.trace)
     parts = trace.with_name(trace.name + PARTS)
     start = f"{folder.path.name}-"
-    at_work = {f"{start}{shard.name}.jsonl" for shard in shards if shard.lives}
+    at_work = {f"{start}{shard.name}.jsonl" for shard in shards if shard.is_at_work}
     mine = [part for part in sorted(parts.glob(f"{start}*.jsonl")) if part.name not in at_work]
     try:
         if mine:

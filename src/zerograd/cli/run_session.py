@@ -170,7 +170,7 @@ def closing_words(steps: int | None, shards: list[Shard]) -> str:
         )
     elif shards:
         words.append(f"{len(shards)} more process{'' if len(shards) == 1 else 'es'}")
-    killed = [shard for shard in shards if not shard.done and not shard.lives]
+    killed = [shard for shard in shards if shard.was_killed]
     if killed:
         names = ", ".join(
             f"rank {shard.rank}" if shard.rank is not None else f"process {shard.pid}"

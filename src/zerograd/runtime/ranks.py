@@ -162,7 +162,7 @@ def ranks_of(folder: RunFolder, place: Rank | None = None) -> list[Shard]:
 
 
 def _is_at_work(shard: Shard, place: Rank) -> bool:
-    return shard.name != place.name and shard.lives
+    return shard.name != place.name and shard.is_at_work
 
 
 class Nodes:

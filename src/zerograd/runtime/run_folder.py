@@ -51,13 +51,22 @@ class Shard:
     rank: int | None = None
     world: int | None = None
     parent: int | None = None
-    done: bool = False  # it ended by itself; False and no lock: it was killed
+    done: bool = False  # its script has ended by itself; False and not living: it was killed
     exit: int | None = None
     findings: list[dict[str, Any]] = field(default_factory=list)
     log: dict[str, Any] = field(default_factory=dict)  # when it stepped: see step_log
     notes: list[str] = field(default_factory=list)
     name: str = ""  # of its file, without suffix
     lives: bool = False
+
+    @property
+    def is_at_work(self) -> bool:
+        """Does its script still run?"""
+        return self.lives and not self.done
+
+    @property
+    def was_killed(self) -> bool:
+        return not self.lives and not self.done
 
 
 class RunFolder:
@@ -147,7 +156,7 @@ class RunFolder:
             except (OSError, ValueError, TypeError):
                 continue
             # Opening one's own lock file a second time and closing it would drop the lock.
-            shard.lives = not shard.done and (shard.name == mine or self.lives(shard.name))
+            shard.lives = shard.name == mine or self.lives(shard.name)
             found.append(shard)
         return found
 
