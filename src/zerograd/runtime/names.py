@@ -29,7 +29,7 @@ def parameter_names(parameters: Sequence[Tensor], models: Iterable[Module] = ())
     if len(found) < len(wanted):
         for model in _outermost_modules():
             _name(model, wanted, found)
-    return [found[id(each)] for each in parameters if id(each) in found][:MOST_NAMES]
+    return list(found.values())[:MOST_NAMES]  # in the order of the modules
 
 
 def _name(model: Module, wanted: set[int], found: dict[int, str]) -> None:

@@ -1,0 +1,346 @@
+"""`watch` as people use it: policies, places, names, counts, narrowing, comments, notebooks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import warnings
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+import zerograd  # noqa: E402
+from zerograd import GradientError, GradientWarning, watch  # noqa: E402
+from zerograd.errors import UsageError  # noqa: E402
+from zerograd.runtime.sanitizer import active  # noqa: E402
+
+
+def parts():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+    return model, torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+def train(model, optimizer, steps=5, *, clear=False):
+    for _ in range(steps):
+        model(torch.randn(4, 3)).pow(2).mean().backward()
+        optimizer.step()  # the faulty line
+        if clear:
+            optimizer.zero_grad()
+
+
+def faulty_line():
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    return next(n for n, line in enumerate(lines, 1) if line.endswith("# the faulty line"))
+
+
+def codes(watching):
+    return [finding.rule.code for finding in watching.findings]
+
+
+def test_a_warning_is_issued_at_the_users_line():
+    with pytest.warns(GradientWarning) as caught, watch():
+        train(*parts())
+    (one,) = caught
+    assert one.filename == __file__
+    assert one.lineno == faulty_line()
+    assert str(one.message).startswith("ZG101 stale-gradient: optimizer.step() uses gradients")
+
+
+def test_a_warning_filter_turns_it_into_an_exception():
+    model, optimizer = parts()
+    with warnings.catch_warnings(), pytest.raises(GradientWarning), watch() as watching:
+        warnings.simplefilter("error")
+        train(model, optimizer)
+    assert watching.steps == 2
+
+
+def test_raise_raises_at_the_offending_line_before_the_step_is_taken():
+    model, optimizer = parts()
+    with watch(policy="raise"):
+        train(model, optimizer, steps=1)
+        before = [p.detach().clone() for p in model.parameters()]
+        with pytest.raises(GradientError, match="ZG101") as caught:
+            train(model, optimizer, steps=1)
+        assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+    assert caught.traceback[-1].path.name != __file__
+    assert caught.value.finding.spot.line == faulty_line()
+    assert caught.value.exit_code == 1
+
+
+def test_the_first_finding_comes_with_the_second_step():
+    seen = []
+    model, optimizer = parts()
+    with watch(policy="collect", on_finding=seen.append):
+        train(model, optimizer, steps=1)
+        assert seen == []
+        train(model, optimizer, steps=1)
+        assert [finding.rule.code for finding in seen] == ["ZG101"]
+
+
+def test_one_finding_for_a_fault_with_a_count():
+    with watch(policy="collect") as watching:
+        train(*parts(), steps=300)
+    (finding,) = watching.findings
+    assert finding.live.count == 299
+    assert finding.live.step == 1
+    assert finding.to_json()["count"] == 299
+
+
+def test_a_finding_names_parameters_owner_and_the_stale_share():
+    with watch(policy="collect") as watching:
+        train(*parts())
+    (finding,) = watching.findings
+    assert finding.owner == "optimizer"
+    assert finding.live.parameters == ("0.weight", "0.bias", "2.weight", "2.bias")
+    assert 0 < finding.live.share <= 1
+    assert [step.code for step in finding.trail] == [
+        "optimizer.step()",
+        "model(torch.randn(4, 3)).pow(2).mean().backward()",
+        "optimizer.step()",
+    ]
+
+
+def test_metrics_count_what_happened():
+    with watch(policy="collect") as watching:
+        train(*parts(), steps=200, clear=True)
+    assert watching.metrics() | {"zerograd/looks": 0} == {
+        "zerograd/findings": 0,
+        "zerograd/steps": 200,
+        "zerograd/backwards": 200,
+        "zerograd/clears": 200,
+        "zerograd/iterations": 199,
+        "zerograd/looks": 0,
+    }
+
+
+def test_metrics_go_into_a_real_tensorboard(tmp_path):
+    pytest.importorskip("tensorboard")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+        from torch.utils.tensorboard import SummaryWriter
+
+        model, optimizer = parts()
+        with SummaryWriter(tmp_path) as writer, watch(policy="collect") as watching:
+            for step in range(4):
+                train(model, optimizer, steps=1)
+                for name, value in watching.metrics().items():
+                    writer.add_scalar(name, value, step)
+        read = EventAccumulator(str(tmp_path))
+        read.Reload()
+    assert [event.value for event in read.Scalars("zerograd/ZG101")] == [1, 2, 3]
+
+
+def test_a_watch_that_starts_late_misses_nothing_that_follows():
+    model, optimizer = parts()
+    train(model, optimizer, steps=3, clear=True)
+    with watch(policy="collect") as watching:
+        train(model, optimizer, steps=3, clear=True)
+        assert codes(watching) == []
+        assert watching.metrics()["zerograd/clears"] == 3
+        train(model, optimizer, steps=3)
+    assert codes(watching) == ["ZG101"]
+
+
+def test_gradients_from_before_the_watch_accuse_nobody():
+    model, optimizer = parts()
+    train(model, optimizer, steps=2)
+    with watch(policy="collect") as watching:
+        train(model, optimizer, steps=1)
+    assert codes(watching) == []
+
+
+def test_a_watch_narrowed_to_one_model_is_blind_to_others():
+    (right, right_opt), (wrong, wrong_opt) = parts(), parts()
+    with watch(right, policy="collect") as narrow, watch(policy="collect") as wide:
+        train(wrong, wrong_opt)
+        train(right, right_opt, clear=True)
+    assert codes(narrow) == []
+    assert codes(wide) == ["ZG101"]
+    with watch(wrong_opt, policy="collect") as narrow:
+        train(wrong, wrong_opt)
+    assert codes(narrow) == ["ZG101"]
+
+
+def test_it_takes_modules_and_optimizers_only():
+    with pytest.raises(UsageError, match="watch\\(int\\)"):
+        watch(3)
+    with pytest.raises(UsageError, match="policy='shout'"):
+        watch(policy="shout")
+
+
+def test_as_a_decorator():
+    watching = watch(policy="collect")
+
+    @watching
+    def main(steps):
+        """Train."""
+        train(*parts(), steps=steps)
+        return steps
+
+    assert main(4) == 4
+    assert main.__doc__ == "Train."
+    assert codes(watching) == ["ZG101"]
+
+
+def test_select_and_ignore():
+    with watch(policy="collect", ignore=["stale-gradient"]) as watching:
+        train(*parts())
+    assert codes(watching) == []
+    with watch(policy="collect", select=["ZG4"]) as watching:
+        train(*parts())
+    assert codes(watching) == []
+
+
+def test_active_is_the_innermost_watch():
+    assert active() is None
+    with watch(policy="collect") as outer:
+        assert active() is outer
+        with watch(policy="collect") as inner:
+            assert active() is inner
+        assert active() is outer
+    assert active() is None
+
+
+def test_an_allow_comment_is_honoured():
+    model, optimizer = parts()
+    with watch(policy="raise"):
+        for _ in range(4):
+            model(torch.randn(4, 3)).pow(2).mean().backward()
+            optimizer.step()  # zerograd: allow[stale-gradient] on purpose
+
+
+def test_an_error_about_an_absent_gradient_is_explained():
+    model, _ = parts()
+    with pytest.raises(AttributeError, match="'NoneType'") as caught, watch() as watching:
+        for p in model.parameters():
+            p.grad.zero_()
+    (finding,) = watching.findings
+    assert finding.rule.code == "ZG104"
+    assert finding.message == "p.grad is used where it is or may be None"
+    if sys.version_info >= (3, 11):
+        assert "ZG104 absent-gradient-used" in caught.value.__notes__[0]
+
+
+def test_a_type_error_about_an_absent_gradient_is_explained():
+    model, _ = parts()
+    with pytest.raises(TypeError), watch() as watching:
+        for p in model.parameters():
+            p.grad += torch.ones_like(p)
+    assert codes(watching) == ["ZG104"]
+
+
+def test_other_errors_are_left_alone():
+    with pytest.raises(AttributeError) as caught, watch() as watching:
+        None.zero_()
+    assert codes(watching) == []
+    assert not getattr(caught.value, "__notes__", [])
+
+
+def test_inspect_tells_the_phases():
+    model, optimizer = parts()
+
+    def gradients():
+        return {row.gradient for row in zerograd.inspect(model, optimizer)}
+
+    with watch(policy="collect"):
+        assert gradients() == {"absent"}
+        model(torch.randn(4, 3)).pow(2).mean().backward()
+        assert gradients() == {"fresh"}
+        optimizer.step()
+        assert gradients() == {"spent"}
+        model(torch.randn(4, 3)).pow(2).mean().backward()
+        assert gradients() == {"stale"}
+        rows = zerograd.inspect(model, optimizer)
+        assert rows[0].owner == "optimizer"
+        assert rows[0].norm > 0
+        optimizer.zero_grad(set_to_none=False)
+        assert gradients() == {"zero"}
+    assert "<td>0.weight</td>" in rows._repr_html_()
+    assert "0.weight" in str(rows)
+
+
+def test_assert_cleared_is_for_peoples_own_tests():
+    model, optimizer = parts()
+    zerograd.assert_cleared(model)
+    model(torch.randn(4, 3)).sum().backward()
+    with pytest.raises(AssertionError, match=r"not cleared: 0\.weight"):
+        zerograd.assert_cleared(model, optimizer)
+    optimizer.zero_grad()
+    zerograd.assert_cleared(model)
+
+
+def test_a_new_order_of_calls_is_seen_at_once_however_long_the_old_one_ran():
+    model, optimizer = parts()
+    with watch(policy="collect") as watching:
+        train(model, optimizer, steps=500, clear=True)
+        assert codes(watching) == []
+        for step in range(500):
+            model(torch.randn(4, 3)).pow(2).mean().backward()
+            optimizer.step()
+            if step != 250:
+                optimizer.zero_grad()
+        (finding,) = watching.findings
+    assert finding.live.step in (750, 751)
+    assert finding.live.count == 1
+
+
+def test_work_by_hand_that_ends_is_noticed_within_sixteen_rounds():
+    model, optimizer = parts()
+    with watch(policy="collect") as watching:
+        for step in range(400):
+            model(torch.randn(4, 3)).pow(2).mean().backward()
+            optimizer.step()
+            if step < 300:
+                for p in model.parameters():
+                    p.grad = None
+    (finding,) = watching.findings
+    assert finding.rule.code == "ZG101"
+    assert 300 <= finding.live.step <= 318
+
+
+NOTEBOOK = [
+    """
+    import torch, zerograd
+    model = torch.nn.Linear(2, 1)
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    watching = zerograd.watch(policy="collect").start()
+    """,
+    """
+    for _ in range(3):
+        model(torch.ones(1, 2)).sum().backward()
+
+        opt.step()
+    """,
+    """
+    watching.stop()
+    (found,) = watching.findings
+    print(found.rule.code, found.spot.cell, found.spot.line, found.spot)
+    zerograd.inspect(model)
+    """,
+]
+
+
+def test_in_a_notebook_a_watch_lasts_over_cells_and_names_cell_and_line():
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    cells = [nbformat.v4.new_code_cell(textwrap.dedent(text).strip()) for text in NOTEBOOK]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    outputs = notebook.cells[2].outputs
+    assert outputs[0]["text"].split()[:3] == ["ZG101", "2", "4"]
+    assert "cell 2:4" in outputs[0]["text"]
+    assert "<table>" in outputs[1]["data"]["text/html"]
+
+
+def test_importing_the_package_needs_no_torch():
+    code = "import sys; sys.modules['torch'] = None; import zerograd; print(zerograd.__version__)"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -1,0 +1,192 @@
+"""Facts about torch that the live witness rests on: a new torch fails here first."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+from zerograd.runtime import torch_facts  # noqa: E402
+
+
+def filled(**options):
+    model = nn.Linear(3, 1, **options)
+    model(torch.ones(2, 3)).sum().backward()
+    return model
+
+
+def test_zero_grad_sets_none_unless_told_otherwise():
+    model = filled()
+    torch.optim.SGD(model.parameters(), lr=0.1).zero_grad()
+    assert model.weight.grad is None
+
+
+def test_the_engine_asks_its_logger_before_each_backward_and_undoes_its_hooks_after():
+    code = torch.autograd.graph._engine_run_backward.__code__
+    assert {"log", "getEffectiveLevel", "_register_logging_hooks_on_whole_graph"} <= set(
+        code.co_names
+    )
+    assert "_engine_run_backward" in torch.autograd.backward.__code__.co_names
+    assert "_engine_run_backward" in torch.autograd.grad.__code__.co_names
+
+
+def test_the_stand_in_is_called_around_backward_and_not_around_grad():
+    heard = []
+
+    def begin(roots):
+        heard.append("begin")
+        return lambda: heard.append("end")
+
+    patches = torch_facts.engine_patches(begin)
+    before = [(place, name, getattr(place, name)) for place, name, _ in patches]
+    try:
+        for place, name, value in patches:
+            setattr(place, name, value)
+        x = torch.ones((), requires_grad=True)
+        (2 * x).backward()
+        assert heard == ["begin", "end"]
+        torch.autograd.grad(2 * x, x)
+        assert heard == ["begin", "end"]
+        assert torch.autograd.graph.log.name == "torch.autograd.graph"
+    finally:
+        for place, name, value in before:
+            setattr(place, name, value)
+
+
+def test_an_engine_without_a_logger_is_wrapped_instead():
+    heard = []
+
+    def begin(roots):
+        heard.append("begin")
+        return lambda: heard.append("end")
+
+    patches = torch_facts._engine_wrapper(begin)
+    before = [(place, name, getattr(place, name)) for place, name, _ in patches]
+    try:
+        for place, name, value in patches:
+            setattr(place, name, value)
+        x = torch.ones((), requires_grad=True)
+        (2 * x).backward()
+        torch.autograd.grad(2 * x, x)
+        assert heard == ["begin", "end"]
+    finally:
+        for place, name, value in before:
+            setattr(place, name, value)
+
+
+def test_debug_logging_of_the_engine_still_works(caplog):
+    from zerograd import watch
+
+    with caplog.at_level(logging.DEBUG, logger="torch.autograd.graph"):
+        with watch(policy="collect") as watching:
+            filled()
+        assert watching.metrics()["zerograd/backwards"] == 1
+    assert "Executing" in caplog.text
+
+
+def test_accumulating_moves_the_counter_and_keeps_the_object():
+    model = filled()
+    grad, version = model.weight.grad, model.weight.grad._version
+    model(torch.ones(2, 3)).sum().backward()
+    assert model.weight.grad is grad
+    assert grad._version == version + 1
+
+
+def test_a_write_through_data_moves_no_counter():
+    grad = filled().weight.grad
+    version = grad._version
+    grad.data.zero_()
+    assert grad._version == version
+
+
+@pytest.mark.parametrize("options", [{}, {"foreach": True}, {"fused": True}])
+def test_a_step_leaves_no_mark_on_the_gradient(options):
+    model = filled()
+    version = model.weight.grad._version
+    torch.optim.Adam(model.parameters(), **options).step()
+    assert model.weight.grad._version == version
+
+
+def test_unscaling_moves_no_counter():
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu")
+    scaler.scale(model(torch.ones(2, 3)).sum()).backward()
+    version = model.weight.grad._version
+    scaler.unscale_(optimizer)
+    assert model.weight.grad._version == version
+
+
+def test_clip_grad_norm_hands_a_list_to_an_inner_function():
+    source = inspect.getsource(nn.utils.clip_grad_norm_)
+    assert "_clip_grads_with_norm_(parameters, max_norm, total_norm, foreach)" in source
+
+
+def test_step_hooks_get_the_optimizer_among_the_arguments():
+    from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+    seen = []
+    handle = register_optimizer_step_pre_hook(lambda *call: seen.append(call) and None)
+    try:
+        model = filled()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        optimizer.step()
+    finally:
+        handle.remove()
+    ((given, args, kwargs),) = seen
+    assert given is optimizer
+    assert args == (optimizer,)
+    assert kwargs == {}
+
+
+def test_a_weak_reference_to_a_gradient_lasts_as_long_as_the_gradient():
+    import weakref
+
+    model = filled()
+    ref = weakref.ref(model.weight.grad)
+    assert ref() is model.weight.grad
+    model.weight.grad = None
+    assert ref() is None
+
+
+def test_zero_grad_is_disabled_for_compile_and_caches_that_on_the_function():
+    plain = torch.optim.Optimizer.zero_grad.__wrapped__
+    model = filled()
+    torch.optim.SGD(model.parameters(), lr=0.1).zero_grad()
+    assert "__dynamo_disable" in vars(plain)
+
+
+def test_leaves_are_found_under_a_graph():
+    model = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 1))
+    x = torch.ones(2, 3, requires_grad=True)
+    leaves = list(torch_facts.leaves_of((model(x).sum(),)))
+    assert {id(leaf) for leaf in leaves} == {id(x), *(id(p) for p in model.parameters())}
+
+
+def test_a_mark_on_the_graph_survives_division():
+    x = torch.ones((), requires_grad=True)
+    scaled = 3 * x
+    torch_facts.mark_scaled(scaled, "scaler#1")
+    assert torch_facts.scaler_of((scaled / 4,)) == "scaler#1"
+    assert torch_facts.scaler_of((5 * x,)) == ""
+
+
+def test_a_factor_under_the_root_is_seen_but_not_the_scalers():
+    x = torch.ones(3, requires_grad=True)
+    loss = x.pow(2).mean()
+    assert not torch_facts.is_weighted((loss,), given=False, scaled=False)
+    assert torch_facts.is_weighted((loss / 4,), given=False, scaled=False)
+    assert not torch_facts.is_weighted((loss * 1024,), given=False, scaled=True)
+    assert torch_facts.is_weighted((loss / 4 * 1024,), given=False, scaled=True)
+    assert torch_facts.is_weighted((loss,), given=True, scaled=False)
+
+
+def test_norms_of_dense_sparse_and_half_gradients():
+    sparse = torch.sparse_coo_tensor([[0, 0]], [3.0, 1.0], (5,))
+    grads = [torch.full((4,), 2.0), sparse, torch.full((4,), 1.0, dtype=torch.bfloat16)]
+    assert torch_facts.norms(grads) == pytest.approx([4.0, 4.0, 2.0])
