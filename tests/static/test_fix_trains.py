@@ -119,6 +119,39 @@ for data, target in dataloader:
             p.grad = None
 """
 
+ADVERSARIES = """
+optimizer_o = torch.optim.SGD(other.parameters(), lr=0.1)
+for data, target in dataloader:
+    optimizer_o.zero_grad()
+    loss_d = loss_fn(other(data * model(data).detach()), target)
+    loss_d.backward()
+    optimizer_o.step()
+    optimizer.zero_grad()
+    loss_g = other(data * model(data)).mean()
+    loss_g.backward()
+    optimizer.step()
+"""
+LEAKED = ADVERSARIES.replace("    optimizer_o.zero_grad()\n", "").replace(
+    "    optimizer_o.step()\n", "    optimizer_o.step()\n    optimizer_o.zero_grad()\n"
+)
+ATTACK = """
+model.requires_grad_(False)
+data, target = dataloader[0]
+delta = torch.zeros_like(data, requires_grad=True)
+for _ in range(5):
+    loss = loss_fn(model(data + delta), target)
+    loss.backward()
+    delta.data = (delta.data + 0.1 * delta.grad.sign()).clamp(-1, 1)
+    delta.grad = None
+other.weight.data = delta.data
+"""
+SCALED = SCALED_RIGHT.replace("    scaler.unscale_(optimizer)\n", "").replace(
+    "    torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)\n", ""
+)
+BYPASSED = SCALED.replace(
+    "    scaler.step(optimizer)\n    scaler.update()\n", "    optimizer.step()\n"
+)
+
 
 def fixed(text: str) -> str:
     """Return the text with every fix applied, and demand that nothing is left to find."""
@@ -185,6 +218,18 @@ def drop(line: str, text: str) -> str:
             ),
             RIGHT,
             id="step before backward",
+        ),
+        pytest.param("ZG201", LEAKED, ADVERSARIES, id="another optimizer's loss left behind"),
+        pytest.param(
+            "ZG101",
+            drop("    optimizer_o.zero_grad()\n", ADVERSARIES),
+            ADVERSARIES,
+            id="one of two optimizers not cleared",
+        ),
+        pytest.param("ZG202", drop("    delta.grad = None\n", ATTACK), ATTACK, id="leaf grows"),
+        pytest.param("ZG303", BYPASSED, SCALED, id="step past the scaler"),
+        pytest.param(
+            "ZG504", WINDOW.replace("% 3 == 0", "% 3"), WINDOW, id="guard without a comparison"
         ),
     ],
 )

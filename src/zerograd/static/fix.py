@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from zerograd.errors import UnreadableSourceError
 from zerograd.lifecycle.findings import Edit, Finding, Fix
+from zerograd.lifecycle.rule import Severity
 from zerograd.static.edits import CannotEdit, apply_edits, in_cells
 from zerograd.static.remedies import Remedy, remedies
 from zerograd.static.source import Source
@@ -89,7 +90,10 @@ class Fixer:
 
 
 def _counted(findings: Sequence[Finding], source: Source) -> Counter[Key]:
-    return Counter(_key(finding, source) for finding in findings)
+    """Return the findings by key. Notes are left out: a loop that now works may deserve one."""
+    return Counter(
+        _key(finding, source) for finding in findings if finding.rule.severity is not Severity.NOTE
+    )
 
 
 def _certain(findings: Sequence[Finding], source: Source) -> Counter[Key]:
