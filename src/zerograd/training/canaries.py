@@ -20,7 +20,7 @@ COUNT = 4
 class Canaries:
     """The gradients of at most four parameters, as the last backward left them."""
 
-    __slots__ = ("_birds", "_seen")
+    __slots__ = ("_birds", "_blank", "_seen")
 
     def __init__(self, parameters: Sequence[torch.Tensor]) -> None:
         self._seen: list[tuple[torch.Tensor, torch.Tensor | None, int]] = []
@@ -32,17 +32,31 @@ class Canaries:
         last = len(filled) - 1
         spots = sorted({last * i // (COUNT - 1) for i in range(COUNT)})
         self._birds: list[torch.Tensor] = [filled[spot] for spot in spots]
+        self._blank: list[tuple[torch.Tensor, torch.Tensor | None, int]] = [
+            (bird, None, 0) for bird in self._birds
+        ]
 
     def forget(self) -> None:
+        """Between the blocks there is nothing to compare with."""
         self._seen = []
 
-    def record(self) -> None:
-        """Remember each gradient and its version."""
+    def expect_none(self) -> None:
+        """No gradient is there yet."""
+        self._seen = self._blank
+
+    def record(self) -> bool:
+        """Remember each gradient and its version; whether there is one at all."""
         seen: list[tuple[torch.Tensor, torch.Tensor | None, int]] = []
+        is_filled = False
         for bird in self._birds:
             grad = bird.grad
-            seen.append((bird, grad, 0 if grad is None else grad._version))
+            if grad is None:
+                seen.append((bird, None, 0))
+            else:
+                is_filled = True
+                seen.append((bird, grad, grad._version))
         self._seen = seen
+        return is_filled
 
     def check(self) -> None:
         """Raise StepError if a gradient is not as it was left."""
@@ -50,9 +64,6 @@ class Canaries:
             now = bird.grad
             if now is not grad or (now is not None and now._version != version):
                 _accuse(now)
-
-    def has_gradient(self) -> bool:
-        return any(bird.grad is not None for bird in self._birds)
 
 
 def _accuse(now: torch.Tensor | None) -> None:

@@ -66,12 +66,16 @@ class Guard:
 
 
 _GUARDS: weakref.WeakSet[Guard] = weakref.WeakSet()
-_changes = 0  # counts Steps made, so that each notices when its neighbours changed
+
+
+class Registry:
+    """Counts the claims made, so that each Step notices when its neighbours changed."""
+
+    changes = 0
 
 
 def claim(guard: Guard, parameters: list[torch.Tensor]) -> None:
     """Make `guard` the owner of these parameters, or raise StepError."""
-    global _changes
     new = {id(parameter): parameter for parameter in parameters}
     for other in _GUARDS:
         if other is guard:
@@ -86,11 +90,7 @@ def claim(guard: Guard, parameters: list[torch.Tensor]) -> None:
             )
     guard.owned = new
     _GUARDS.add(guard)
-    _changes += 1
-
-
-def changes() -> int:
-    return _changes
+    Registry.changes += 1
 
 
 def neighbours(guard: Guard, models: Iterable[nn.Module]) -> list[torch.Tensor]:

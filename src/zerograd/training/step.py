@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 from zerograd.buffers.arena import GradArena
 from zerograd.errors import StepError
-from zerograd.training import ownership
+from zerograd.training import misuse, ownership
 from zerograd.training.arguments import (
     check_clip,
     check_evaluation,
@@ -26,6 +26,7 @@ from zerograd.training.arguments import (
 )
 from zerograd.training.canaries import Canaries
 from zerograd.training.normalise import DeviceLedger, HostLedger, Weight, check_weight
+from zerograd.training.ownership import Registry
 from zerograd.training.ranks import find_ranks, raise_if_lost_rank
 from zerograd.training.schedule import list_schedulers
 from zerograd.training.update import Updater
@@ -34,10 +35,6 @@ from zerograd.training.windows import Window
 Loss = torch.Tensor | Callable[[], torch.Tensor]
 
 _INFINITY = float("inf")
-_BROKEN = (
-    "A backward of this block failed halfway, so the gradients hold a part of it. Let its "
-    "exception leave the block, which drops the window, or call step.drop()."
-)
 
 
 class Step:
@@ -113,7 +110,7 @@ class Step:
             schedulers=schedulers,
             arena=flat,
         )
-        self._group_sizes = self._measure_groups()
+        self._group_count = self._count_parameters()
         self._neighbours: list[torch.Tensor] = []
         self._neighbours_as_of = -1
         self._canaries = Canaries(parameters)
@@ -143,34 +140,23 @@ class Step:
         guard = self._guard
         window, self._window = self._window, None
         if guard.is_open:
-            raise StepError(
-                "This Step's block is open already: blocks of one Step do not nest. "
-                "End the first block, or make a second Step for the other optimizer."
-            )
+            raise StepError(misuse.NESTED)
         if not guard.handles:
-            raise StepError("This Step is closed. Make a new one: Step(optimizer, ...).")
+            raise StepError(misuse.CLOSED)
         if self._scaler is not None and ownership.shares_open_scaler(guard):
-            raise StepError(
-                "Another Step with the same GradScaler has its block open, and this block's "
-                "update would change the scale under its gradients. End that block first."
-            )
-        if self._measure_groups() != self._group_sizes:
+            raise StepError(misuse.SHARED_SCALER)
+        if self._count_parameters() != self._group_count:
             self._adopt_new_parameters()
         if self._arena is not None:
-            is_clean = self._arena.is_untouched()
+            if not self._arena.is_untouched():
+                raise StepError(misuse.LEFTOVERS)
+            self._canaries.record()
         else:
-            is_clean = True
             for parameter in self._parameters:
                 if parameter.grad is not None:
-                    is_clean = False
-                    break
-        if not is_clean:
-            raise StepError(
-                "Gradients are left over from before the block, and would be added to its own. "
-                "Call zerograd.zero_grad(model) first, and find the bare backward() they are from."
-            )
+                    raise StepError(misuse.LEFTOVERS)
+            self._canaries.expect_none()
         guard.is_open = True
-        self._canaries.record()
         if self._resumed is not None:
             self._continue_window()
         if self._ranks is not None:
@@ -205,10 +191,7 @@ class Step:
         """
         self._must_be_open("drop")
         if self._ranks is not None and self._ranks.is_synced:
-            raise StepError(
-                "This window's gradients have been exchanged with the other ranks, so they can "
-                "no longer be dropped here alone. Call step.drop() before the last backward."
-            )
+            raise StepError(misuse.EXCHANGED)
         self._clear()
         self._canaries.record()
         self._ledger.reset()
@@ -233,7 +216,7 @@ class Step:
         if self._is_broken or self._is_dropped:
             if self._is_dropped:
                 return
-            raise StepError(_BROKEN)
+            raise StepError(misuse.BROKEN)
         if weight.__class__ is not float:
             weight = check_weight(weight)
         elif not 0.0 <= weight < _INFINITY:
@@ -248,10 +231,10 @@ class Step:
             refuse_loss(loss)
         self._canaries.check()
         self._run_backward(loss, weight, retain_graph, create_graph)
-        if not self._count:
-            self._first_backward_done()
+        is_seen = self._canaries.record()
+        if not self._count and (not is_seen or self._arena is not None):
+            self._look_for_gradient()
         self._count += 1
-        self._canaries.record()
 
     @property
     def skipped(self) -> bool:
@@ -302,10 +285,7 @@ class Step:
         if self._evaluations:
             raise StepError("A window of functions cannot be saved: save between the blocks.")
         if self._ranks is not None and self._ranks.is_sharded and not self._ranks.is_synced:
-            raise StepError(
-                "Under FSDP2 the gradients of a half-done window are not in .grad. "
-                "Save between the blocks, or use Step(..., sync_every=True)."
-            )
+            raise StepError(misuse.HALF_SHARDED)
         state["total"], state["count"] = total, self._count
         state["drawn"] = 0 if self._drawing is None else self._drawing.drawn + self._drawn_before
         state["grads"] = [
@@ -338,10 +318,7 @@ class Step:
 
     def _must_be_open(self, what: str) -> None:
         if not self._guard.is_open:
-            raise StepError(
-                f"step.{what}() was called outside a block. Write:\n"
-                "    with step:\n        step.backward(loss)"
-            )
+            raise StepError(misuse.outside(what))
 
     def _run_backward(
         self, loss: torch.Tensor, weight: Weight, retain_graph: bool | None, create_graph: bool
@@ -351,9 +328,9 @@ class Step:
         root = self._ledger.root(loss, weight)  # type: ignore[arg-type]
         if self._scaler is not None:
             loss = self._scaler.scale(loss)
-        if self._neighbours_as_of != ownership.changes():
+        if self._neighbours_as_of != Registry.changes:
             self._neighbours = ownership.neighbours(self._guard, self._models)
-            self._neighbours_as_of = ownership.changes()
+            self._neighbours_as_of = Registry.changes
         held = self._set_aside() if self._neighbours else []
         try:
             self._is_broken = True  # until the backward has come through
@@ -385,34 +362,26 @@ class Step:
         for neighbour, grad in held:
             neighbour.grad = grad
 
-    def _first_backward_done(self) -> None:
+    def _look_for_gradient(self) -> None:
+        """After a window's first backward, where the canaries did not show one."""
         if self._ranks is not None and self._ranks.is_sharded and not self._ranks.is_synced:
             return  # FSDP2 shows a gradient only once it is exchanged
         if self._arena is not None:
             is_filled = not self._arena.is_untouched()
         else:
-            is_filled = self._canaries.has_gradient() or any(
-                parameter.grad is not None for parameter in self._parameters
-            )
+            is_filled = any(parameter.grad is not None for parameter in self._parameters)
         if not is_filled:
-            raise StepError(
-                "After the backward none of this Step's parameters has a gradient: the loss "
-                "does not depend on them. Was the loss computed by another model, were the "
-                "parameters replaced after the optimizer was made, or are they all frozen?"
-            )
-        if not self._canaries.has_gradient():
-            self._canaries.choose(self._parameters)
+            raise StepError(misuse.NO_GRADIENT)
+        self._canaries.choose(self._parameters)  # those watched so far are never filled
+        self._canaries.record()
 
     def _finish(self) -> None:
         """The update, at the end of a block that did not raise."""
         if self._is_broken:
-            raise StepError(_BROKEN)
+            raise StepError(misuse.BROKEN)
         self._canaries.check()
         if not self._count and self._ranks is None:
-            raise StepError(
-                "The block ended without step.backward(), so there is nothing to step with. "
-                "Call step.backward(loss) inside it, or step.drop() to leave this update out."
-            )
+            raise StepError(misuse.NO_BACKWARD)
         if self._closure_wanted:
             self._updater.apply_closure(self._evaluate_window)
             return
@@ -468,8 +437,12 @@ class Step:
         for parameter in self._parameters:
             parameter.grad = None
 
-    def _measure_groups(self) -> list[int]:
-        return [len(group["params"]) for each in self._optimizers for group in each.param_groups]
+    def _count_parameters(self) -> int:
+        count = 0
+        for optimizer in self._optimizers:
+            for group in optimizer.param_groups:
+                count += len(group["params"])
+        return count
 
     def _adopt_new_parameters(self) -> None:
         """A group was added to an optimizer, as for layers that are unfrozen later."""
@@ -479,7 +452,7 @@ class Step:
             self._flat.add(parameters)
         self._parameters = parameters
         self._canaries.choose(parameters)
-        self._group_sizes = self._measure_groups()
+        self._group_count = self._count_parameters()
 
     def _continue_window(self) -> None:
         state, self._resumed = self._resumed, None
