@@ -72,6 +72,11 @@ class Project:
         """Return the module at a path that a finding names."""
         return self._load(os.path.abspath(path))
 
+    def has(self, source: Source, module: str, level: int = 0) -> bool:
+        """Is the module one of the project's, whether or not it is worth reading?"""
+        folder = os.path.dirname(os.path.abspath(source.path))
+        return self._locate(folder, module, level) is not None
+
     def is_cleared_by_callers(self, source: Source, name: str) -> bool:
         """Does another file of the project clear gradients around a call of `name`?
 

@@ -157,7 +157,9 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
         return forward(frame, frozenset((callee.key,)), arguments)
     if isinstance(callee, Named):
         return _named(frame, node, callee.path, arguments)
-    if isinstance(callee, Leaf | Params | Optimizer | Tensor):
+    if isinstance(callee, Tensor):
+        return _unseen(frame, "", arguments, callee)
+    if isinstance(callee, Leaf | Params | Optimizer):
         return NOTHING
     if arguments.has_params() and _may_construct(node):
         return frame.program.new_optimizer(arguments.first())
@@ -299,7 +301,7 @@ def forward(frame: Frame, keys: frozenset[str], arguments: Arguments) -> Value:
 
 def _is_network(frame: Frame, value: Value) -> bool:
     if isinstance(value, Named):
-        return value.path in frame.program.made or value.path in frame.program.networks
+        return frame.program.is_network(value.path)
     return isinstance(value, Module | Instance)
 
 
@@ -518,7 +520,10 @@ def _unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value
     modules_called = keys_of(
         Several([each for each in leaves_of(Several(arguments.all())) if isinstance(each, Module)])
     )
+    makes = name[:1].isupper() or not _NETWORKS.isdisjoint(words)
     computed = arguments.computed()
+    if makes:
+        return WRAPPED if computed is not NOTHING or frame.program.holds(arguments) else MADE
     if isinstance(computed, Tensor):
         return Tensor(
             computed.deps | modules_called,
@@ -527,9 +532,4 @@ def _unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value
             averaged=computed.averaged,
             leaves=computed.leaves,
         )
-    if modules_called and not name[:1].isupper():
-        return Tensor(modules_called, sure=False)
-    makes = name[:1].isupper() or not _NETWORKS.isdisjoint(words)
-    if not makes:
-        return NOTHING
-    return WRAPPED if frame.program.holds(arguments) else MADE
+    return Tensor(modules_called, sure=False) if modules_called else NOTHING

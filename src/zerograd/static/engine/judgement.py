@@ -241,12 +241,9 @@ class Judgement:
                 continue
             if each.optimizer.key == owner and guard in each.guards:
                 number = next(n for n, key in self._keys.items() if key == guard)
-                for pairs in self._flow.reached.get(id(each), {}).values():
-                    for _, literals in pairs:
-                        if number * 2 + 1 in literals:
-                            return 1
-                        if number * 2 in literals:
-                            return 0
+                reached = self._flow.reached.get(id(each), {}).values()
+                true = any(number * 2 + 1 in literals for pairs in reached for _, literals in pairs)
+                return int(true)
         return 1
 
     def _judged(self, node: Happening, bucket: str, before: int) -> list[Pair]:

@@ -90,12 +90,13 @@ class Objects:
         """May what is made from these arguments hold one of the networks of the program?"""
         return any(
             isinstance(each, Module | Instance | Params | Optimizer | Function)
-            or (isinstance(each, Named) and self._is_network(each.path))
+            or (isinstance(each, Named) and self.is_network(each.path))
             for value in arguments.all()
             for each in leaves_of(value)
         )
 
-    def _is_network(self, path: str) -> bool:
+    def is_network(self, path: str) -> bool:
+        """Is it, as far as can be told, something with parameters?"""
         return path in self.made or path in self.networks or is_network_name(path)
 
     def new_instance(self, cls: ClassUnit) -> Instance:
