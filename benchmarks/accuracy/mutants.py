@@ -73,6 +73,15 @@ class Subject:
                 return True
         return False
 
+    def window_codes(self) -> tuple[str, ...]:
+        """Return what else names a lost backward where Accelerate decides when a window ends.
+
+        Its optimizers ignore a step and a clear inside a window, so what loses the whole
+        gradient at one micro-batch a window loses a part of it at several: one fault, which
+        the rules name window-cleared-early first.
+        """
+        return ("ZG501",) if ".accumulate(" in ast.unparse(self.unit.node) else ()
+
     def ancestors(self, statement: ast.stmt) -> Iterator[ast.AST]:
         node: ast.AST = statement
         while isinstance(node, ast.stmt) and node in self.at:

@@ -107,7 +107,7 @@ def clear_between(subject: Subject) -> Iterator[Mutant]:
             "clear-between-backward-and-step",
             owner,
             editor,
-            ["ZG102"],
+            ["ZG102", *subject.window_codes()],
             [*marks, *_lines(steps)],
         )
 
@@ -347,7 +347,7 @@ def step_before_backward(subject: Subject) -> Iterator[Mutant]:
             "step-before-backward",
             owner,
             editor,
-            ["ZG401", "ZG102"],
+            ["ZG401", "ZG102", *subject.window_codes()],
             ["step", *_lines(subject.clears(owner))],
         )
 
@@ -381,7 +381,7 @@ def clear_in_branch(subject: Subject) -> Iterator[Mutant]:
         editor = subject.editor()
         if branch is not None:
             editor.delete(clear)
-            editor.insert_before(branch.body[0], editor.text(clear))
+            editor.insert_before(branch.body[0], editor.text(clear), "clear")
             detail = f"{owner} under an existing if"
         else:
             conditions = ["verbose", "torch.isfinite(loss)", "(batch_count + 1) % 2 == 0"]
@@ -391,7 +391,11 @@ def clear_in_branch(subject: Subject) -> Iterator[Mutant]:
                 condition = f"{_counter(loop, editor)} % 2 == 0"
             editor.wrap([clear], f"if {condition}:")
             detail = f"{owner} under `if {condition}`"
-        yield subject.mutant("clear-in-one-branch", detail, editor, ["ZG101"], _lines(steps))
+        lines: list[int | str] = [*_lines(steps)]
+        if subject.window_codes():
+            lines += ["clear", clear.lineno]
+        codes = ["ZG101", *subject.window_codes()]
+        yield subject.mutant("clear-in-one-branch", detail, editor, codes, lines)
 
 
 def mutate(subject: Subject) -> Iterator[Mutant | tuple[str, str]]:

@@ -156,3 +156,18 @@ def test_a_clear_leaves_its_guard_only_where_the_backward_is_not_under_it_too() 
     """)
     assert "step-guarded-clear-not" in kinds(WINDOW)
     assert "step-guarded-clear-not" not in kinds(text)
+
+
+def test_inside_accelerates_windows_the_window_rule_is_right_too() -> None:
+    text = HEAD + textwrap.dedent("""
+        def train(net, opt, loader, accelerator):
+            for x in loader:
+                with accelerator.accumulate(net):
+                    accelerator.backward(net(x).sum())
+                    opt.step()
+                    opt.zero_grad()
+    """)
+    moved = {m.kind: m.codes for m in mutants(text)}
+    assert "ZG501" in moved["step-before-backward"]
+    assert moved["clear-deleted"] == {"ZG101"}
+    assert all("ZG501" not in m.codes for m in mutants(PLAIN) if m.kind != "step-guarded-clear-not")
