@@ -11,6 +11,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable
+from types import CodeType
 from typing import Any
 
 from torch import Tensor
@@ -31,7 +32,7 @@ from zerograd.runtime.leaves import Leaves
 from zerograd.runtime.memo import Memo, Symbol
 from zerograd.runtime.owners import IN_BACKWARD, Owners, holds_canary
 from zerograd.runtime.replicas import Replicas
-from zerograd.runtime.ride import Call, Ride, Ring, Rounds
+from zerograd.runtime.ride import Call, Leg, Ride, Ring, Rounds
 
 MOST_SYMBOLS = 8192
 BY_HAND = "by hand"
@@ -46,7 +47,9 @@ class OpenBackward:
         *("scaler", "scan", "site", "synchronised"),
     )
 
-    def __init__(self, site: Site, scaler: str, call: Call | None = None) -> None:
+    def __init__(
+        self, site: Site, scaler: str, call: tuple[int, CodeType | None, int] = (0, None, 0)
+    ) -> None:
         self.site = site
         self.call = call
         self.scaler = scaler
@@ -114,7 +117,8 @@ class Recorder:
             return  # the inner half of a reentrant checkpoint, on a device's thread
         site = self.sites.here(3)
         self._threads.add(thread)
-        call = self._call_here(ride.BACKWARD, None)
+        sites = self.sites
+        call = (sites.hops, sites.code, sites.at)
         if self.owners.has_news:
             self.owners.renew()
         scaler = torch_facts.scaler_of(roots) if self._scalers else ""
@@ -176,7 +180,10 @@ class Recorder:
                 averaged=averaged,
                 synchronised=opened.synchronised,
             )
-            symbol = self._new_symbol(key, event, opened.call)
+            hops, code, at = opened.call
+            # The hook of a backward sits two frames nearer to the user when it rides.
+            call = Call(ride.BACKWARD, ride.BACKWARD, hops, code, at) if code else None
+            symbol = self._new_symbol(key, event, call)
         self.feed(symbol)
 
     def _look_before_backward(self, site: Site) -> None:
@@ -270,7 +277,7 @@ class Recorder:
         if outer is not None and outer is not owner:
             self.owners.stand_for(owner, outer)
         elif outer is None and not has_closure:
-            self._step(owner, optimizer, site, self._call_here(ride.STEP, optimizer))
+            self._step(owner, optimizer, site, is_plain=True)
 
     def closure_returns(self, optimizer: Optimizer) -> None:
         stack = self._open_steps.get(threading.get_ident(), ())
@@ -290,7 +297,7 @@ class Recorder:
             stack.pop()
 
     def _step(
-        self, owner: Owner, optimizer: Optimizer, site: Site, call: Call | None = None
+        self, owner: Owner, optimizer: Optimizer, site: Site, *, is_plain: bool = False
     ) -> None:
         self.counts[ride.STEP] += 1
         opened = self._backward_around()
@@ -308,18 +315,20 @@ class Recorder:
             if pending is not None and pending[1] == id(optimizer):
                 scaler = pending[0]
                 self._scaler_steps[thread] = (scaler, pending[1], True)
-        self._feed_step(_K.STEP, owner, site, scaler, None if scaler else call)
+        plain = optimizer if is_plain and not scaler else None
+        self._feed_step(_K.STEP, owner, site, scaler, plain)
         if self.replicas:
             self.replicas.at_step(owner.mask)
 
     def _feed_step(
-        self, kind: EventKind, owner: Owner, site: Site, scaler: str, call: Call | None = None
+        self, kind: EventKind, owner: Owner, site: Site, scaler: str, plain: Any = None
     ) -> None:
         key = (kind, site, owner.name, owner.mask, scaler)
         symbol = self._symbols.get(key)
         if symbol is None:
             names = self._names_of(owner.mask)
             event = Event(kind, owner.name, site.spot, names, site.text, scaler=scaler)
+            call = self._call_here(ride.STEP, plain) if plain is not None else None
             symbol = self._new_symbol(key, event, call)
         self.feed(symbol)
 
@@ -503,7 +512,7 @@ class Recorder:
         edge = memo.edge
         if self._write is not None:
             self._write(symbol.event, memo.rounds)
-        elif findings or (symbol.call is None and not symbol.is_by_hand):
+        if findings or (symbol.call is None and not symbol.is_by_hand):
             self._rounds.spoil()
         else:
             ring = self._rounds.passed(symbol, node, symbol.call, edge.window, edge.new_round)
@@ -524,16 +533,23 @@ class Recorder:
         sites = self.sites
         if sites.code is None:
             return None
-        # The hook of a backward sits two frames nearer to the user when it rides.
-        depth = sites.hops if kind == ride.BACKWARD else sites.hops + 1
-        return Call(kind, ride.key_of(kind, holder), depth, sites.code, sites.at)
+        return Call(kind, ride.key_of(kind, holder), sites.hops + 1, sites.code, sites.at)
 
     def _begin_ride(self, ring: Ring) -> None:
         if self.replicas or self.owners.has_news:
             return
-        going = Ride(ring, self.protect(self.end_ride), self.protect(self._count_lap))
+        write = self._write_leg if self._write is not None else None
+        going = Ride(ring, self.protect(self.end_ride), self.protect(self._count_lap), write)
         if hooks.set_ride(going):
             self.ride = going
+
+    def _write_leg(self, leg: Leg) -> None:
+        going, write = self.ride, self._write
+        if going is None or write is None:
+            return
+        rounds = self.memo.rounds + going.laps
+        for event in leg.events:
+            write(event, rounds)
 
     def _count_lap(self) -> None:
         if self.ride is None:

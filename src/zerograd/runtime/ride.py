@@ -55,6 +55,7 @@ class Leg:
     at: int
     kind: int
     node: Node  # of the judge, before it
+    events: tuple[Event, ...] = ()  # it, after what was done by hand before it
     next: Leg = field(init=False)
     is_last: bool = False
 
@@ -93,9 +94,16 @@ class Ring:
 class Ride:
     """A ring being ridden, seen from the hooks."""
 
-    __slots__ = ("_end", "_lap", "laps", "leg", "ring", "thread")
+    __slots__ = ("_end", "_lap", "_write", "laps", "leg", "ring", "thread")
 
-    def __init__(self, ring: Ring, end: Callable[[], None], lap: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        ring: Ring,
+        end: Callable[[], None],
+        lap: Callable[[], None],
+        write: Callable[[Leg], None] | None = None,
+    ) -> None:
+        self._write = write
         self.ring = ring
         self.leg = ring.legs[0].next
         self.laps = 0
@@ -117,6 +125,8 @@ class Ride:
                 return False
             if frame.f_lasti == leg.at and frame.f_code is leg.code:
                 self.leg = leg.next
+                if self._write is not None:
+                    self._write(leg)
                 if leg.is_last:
                     self._end_lap()
                 return True
@@ -143,14 +153,9 @@ class Ride:
         self._end()
 
 
-@dataclass(slots=True)
-class _Passed:
-    """One event of the round under way."""
-
-    symbol: Symbol
-    node: Node  # before it
-    call: Call | None  # None: by hand, no call tells of it
-    window: Window | None
+# One event of the round under way: its symbol, the node before it, how the hooks know
+# it again (None: done by hand), and the window that it closed.
+_Passed = tuple[Symbol, Node, Call | None, Window | None]
 
 
 class Rounds:
@@ -185,7 +190,7 @@ class Rounds:
         """Take in one event; return a ring if it is the first of a round that can be ridden."""
         ring = self._end_round() if new_round else None
         if len(self._round) < MOST_LEGS:
-            self._round.append(_Passed(symbol, node, call, window))
+            self._round.append((symbol, node, call, window))
         else:
             self._is_plain = False
         if ring is None or call is None or ring.symbols[0] is not symbol:
@@ -202,12 +207,12 @@ class Rounds:
         is_plain, self._is_plain = self._is_plain, True
         if not passed:
             return None  # a ride has ended just here
-        if not is_plain or passed[0].call is None:
+        if not is_plain or passed[0][2] is None:
             self._last, self._equal = None, 0
             return None
-        key = tuple(id(each.symbol) for each in passed)
+        key = tuple([id(each[0]) for each in passed])
         ring = self._rings.get(key)
-        if ring is None or ring.legs[0].node is not passed[0].node:
+        if ring is None or ring.legs[0].node is not passed[0][1]:
             if len(self._rings) >= MOST_RINGS:
                 self._rings.clear()
             ring = self._rings[key] = _ring_of(passed)
@@ -219,12 +224,15 @@ class Rounds:
 
 def _ring_of(passed: Sequence[_Passed]) -> Ring:
     legs: list[Leg] = []
-    for each in passed:
-        if each.call is not None:
-            call = each.call
-            legs.append(Leg(call.key, call.depth, call.code, call.at, call.kind, each.node))
+    events: tuple[Event, ...] = ()
+    for symbol, node, call, _ in passed:
+        events = (*events, symbol.event)
+        if call is not None:
+            legs.append(Leg(call.key, call.depth, call.code, call.at, call.kind, node, events))
+            events = ()
+    legs[0].events = (*events, *legs[0].events)
     for n, leg in enumerate(legs):
         leg.next = legs[(n + 1) % len(legs)]
     legs[-1].is_last = True
-    windows = tuple((e.symbol.event, e.window) for e in passed if e.window is not None)
-    return Ring(tuple(legs), tuple(each.symbol for each in passed), windows)
+    windows = tuple((symbol.event, window) for symbol, _, _, window in passed if window is not None)
+    return Ring(tuple(legs), tuple(symbol for symbol, _, _, _ in passed), windows)

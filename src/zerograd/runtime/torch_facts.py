@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
 from typing import Any
@@ -169,7 +170,9 @@ def norms(grads: Iterable[Tensor]) -> list[float]:
         for index, grad in enumerate(grads):
             part = local_part(grad).detach()
             if part.is_sparse:
-                part = part.coalesce()._values()
+                with warnings.catch_warnings():  # torch warns of sparse tensors as such
+                    warnings.simplefilter("ignore")
+                    part = part.coalesce()._values()
             if not _is_readable(part):
                 found[index] = float("nan")  # present, of unknown size
                 continue
