@@ -138,3 +138,5 @@ bench-step-gpu: $(STAMPS)/dev ## `Step` on a GPU: no more waiting than the loop 
 	$(PY) -m benchmarks.step_gpu
 bench-arena: $(STAMPS)/dev ## GradArena on a GPU
 	$(PY) -m benchmarks.arena_gpu
+bench-report: $(STAMPS)/dev ## how long the page of a million steps takes to open
+	$(PY) -m benchmarks.report_page
