@@ -234,6 +234,13 @@ def test_a_fault_in_a_module_is_told_once_and_allowed_there(tree: Path) -> None:
     assert places(check_paths(["."], jobs=2)) == []
 
 
+def test_a_text_is_checked_without_a_look_at_the_disk(tree: Path) -> None:
+    (tree / "helper.py").write_text(HELPER.format(comment=""))
+    (tree / "pyproject.toml").write_text('[tool.zerograd]\nignore = ["ZG1"]\n')
+    assert places(check_source(CALLER, "train.py")) == []
+    assert len(check_source(WRONG, "train.py")) == 1
+
+
 Given = dict[str, list[Finding]]
 
 

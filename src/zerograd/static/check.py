@@ -76,10 +76,10 @@ class Checked:
 class Checker:
     """Checks one file after another, with what is shared between them."""
 
-    def __init__(self, asked: Asked, roots: Sequence[str] = ()) -> None:
+    def __init__(self, asked: Asked, roots: Sequence[str] = (), *, alone: bool = False) -> None:
         self.asked = asked
         self.settings = SettingsFinder()
-        self._project = Project(roots)
+        self._project = None if alone else Project(roots)  # alone: no other module is read
         self._shown: dict[Settings, frozenset[str]] = {}
 
     def words(self, folder: str) -> tuple[bytes, ...]:
@@ -95,7 +95,8 @@ class Checker:
         try:
             source = Source.read(data, shown_path(path))
             result.problems += source.problems
-            self._project.keep(source)
+            if self._project is not None:
+                self._project.keep(source)
             self._judge(source, settings, result)
         except UnreadableSourceError as problem:
             return Checked(problems=[str(problem)])
@@ -135,9 +136,14 @@ class Checker:
         """Return all that is found and not allowed, what was unresolved, and allowances used."""
         from zerograd.static.engine import analyze
 
-        self._project.start(source)
-        outcome = with_room(lambda: analyze(source, self._project, settings.wrappers))
-        kept, used = apply_allowances(outcome.findings, source, self._project.source_at)
+        project = self._project
+        if project is None:
+            outcome = with_room(lambda: analyze(source, None, settings.wrappers))
+            kept, used = apply_allowances(outcome.findings, source)
+        else:
+            project.start(source)
+            outcome = with_room(lambda: analyze(source, project, settings.wrappers))
+            kept, used = apply_allowances(outcome.findings, source, project.source_at)
         return kept, outcome.unresolved, used
 
     def to_show(
@@ -218,7 +224,7 @@ def check_source(
     [('ZG101', 4)]
     """
     asked = Asked(tuple(select), tuple(ignore), notes=notes, may=may)
-    return Checker(asked).check_text(text, filename).findings
+    return Checker(asked, alone=True).check_text(text, filename).findings
 
 
 def check_paths(
