@@ -1,0 +1,202 @@
+"""What each witness says of one program, and where the two do not agree.
+
+Two things are demanded. What `check` reports for certain is seen live, in some
+surroundings in which the lines that it names ran often enough. What is seen live is
+told by `check --may`, or the program holds something that `check` counts as unresolved.
+
+One fault has one name, and which of several names it gets may differ between the two:
+codes of a family stand for each other if they are about the same lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from benchmarks.agreement.live import Run, Surroundings, run, surroundings
+from zerograd.lifecycle.findings import Finding
+from zerograd.lifecycle.rule import Witness
+from zerograd.static.check import Asked, Checker
+
+# A fault is reported once, under the first name of its family that applies.
+FAMILIES = (
+    frozenset({"ZG101", "ZG201", "ZG202", "ZG402"}),
+    frozenset({"ZG102", "ZG401", "ZG501", "ZG502"}),
+)
+MORE_DRAWS = 12  # of the data, before a finding of the checker counts as not seen
+ASKED = Asked(may=True, notes=True, offer=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A finding, reduced to what the two witnesses share."""
+
+    code: str
+    line: int
+    certain: bool
+    lines: frozenset[int]  # its own and those of its trail
+
+    @classmethod
+    def of(cls, finding: Finding) -> Said:
+        lines = frozenset({finding.spot.line, *(step.spot.line for step in finding.trail)})
+        return cls(finding.rule.code, finding.spot.line, finding.certain, lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """One thing that the witnesses do not agree on."""
+
+    kind: str  # "not seen live", "not read"
+    code: str
+    line: int
+    where: Surroundings | None = None
+    text: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.kind, self.code
+
+
+@dataclass(slots=True)
+class Comparison:
+    """All that came of one program."""
+
+    read: list[Said] = field(default_factory=list)
+    seen: list[Said] = field(default_factory=list)
+    unresolved: int = 0
+    runs: int = 0
+    errors: list[str] = field(default_factory=list)
+    confirmed: list[Said] = field(default_factory=list)  # certain, and seen live
+    not_run: list[Said] = field(default_factory=list)  # certain, but that path never ran
+    only_static: list[Said] = field(default_factory=list)
+    only_live: list[Said] = field(default_factory=list)
+    matched: list[Said] = field(default_factory=list)  # seen live, and read
+    covered: list[Said] = field(default_factory=list)  # notes on what is worse anyway
+    # steps on what nothing ever filled, cleared by hand only: that leaves no trace to see
+    traceless: list[Said] = field(default_factory=list)
+    excused: list[Said] = field(default_factory=list)  # seen live, and counted as unresolved
+    disagreements: list[Disagreement] = field(default_factory=list)
+    not_checked: list[str] = field(default_factory=list)
+
+
+def read(text: str, path: str) -> tuple[list[Said], int]:
+    """Return what the static witness says, with all that it doubts."""
+    checked = Checker(ASKED).check_text(text, path)
+    return [Said.of(finding) for finding in checked.findings], checked.unresolved
+
+
+def compare(text: str, path: str = "program.py") -> Comparison:
+    """Read and run one program."""
+    result = Comparison()
+    result.read, result.unresolved = read(text, path)
+    text = as_meant(text, result.read)
+    at: dict[tuple[str, int], Surroundings] = {}
+    seen: dict[tuple[str, int], Said] = {}
+    for where in surroundings(text):
+        _take(run(text, path, where), where, result, seen, at)
+    certain = [said for said in result.read if said.certain and said.code not in STATIC_ONLY]
+    result.only_static = [said for said in result.read if said.code in STATIC_ONLY]
+    missing = [said for said in certain if not _is_told(said, seen.values())]
+    if missing and "x.sum() >" in text:
+        for where in surroundings(text, MORE_DRAWS):
+            if where.data >= 3 and missing:
+                _take(run(text, path, where), where, result, seen, at)
+                missing = [said for said in missing if not _is_told(said, seen.values())]
+    result.confirmed = [said for said in certain if said not in missing]
+    for said in missing:
+        _explain_silence(said, text, path, result)
+    result.seen = list(seen.values())
+    for (code, line), said in seen.items():
+        if code in LIVE_ONLY:
+            result.only_live.append(said)
+        elif _is_told(said, result.read):
+            result.matched.append(said)
+        elif _is_covered(said, result.read):
+            result.covered.append(said)
+        elif result.unresolved:
+            result.excused.append(said)
+        else:
+            result.disagreements.append(Disagreement("not read", code, line, at[code, line]))
+    return result
+
+
+def as_meant(text: str, read: list[Said]) -> str:
+    """Return the program with every method called that was only named (ZG103).
+
+    To all other rules it counts as called, so that is the program to run.
+    """
+    lines = text.splitlines()
+    for said in read:
+        if said.code == "ZG103":
+            lines[said.line - 1] += "()"
+    return "\n".join(lines) + "\n"
+
+
+def _explain_silence(said: Said, text: str, path: str, result: Comparison) -> None:
+    """Why was a certain finding not seen live: did its path not run, or do the two disagree?
+
+    Rules that are judged over windows need two whole ones, and an absent gradient ends the run.
+    """
+    least = {"ZG104": 1, "ZG502": 4}.get(said.code, 3)
+    for where in surroundings(text, MORE_DRAWS):
+        outcome = run(text, path, where, traced=True)
+        if all(outcome.lines[line] >= least for line in said.lines):
+            if said.code == "ZG401" and said.line in outcome.never_filled:
+                result.traceless.append(said)
+            else:
+                result.disagreements.append(Disagreement("not seen live", said.code, said.line))
+            return
+    result.not_run.append(said)
+
+
+def _take(
+    outcome: Run,
+    where: Surroundings,
+    result: Comparison,
+    seen: dict[tuple[str, int], Said],
+    at: dict[tuple[str, int], Surroundings],
+) -> None:
+    result.runs += 1
+    if outcome.error:
+        result.errors.append(outcome.error)
+    result.not_checked += outcome.not_checked
+    for finding in outcome.findings:
+        said = Said.of(finding)
+        if (said.code, said.line) not in seen:
+            seen[said.code, said.line] = said
+            at[said.code, said.line] = where
+
+
+def _family(code: str) -> frozenset[str]:
+    return next((family for family in FAMILIES if code in family), frozenset({code}))
+
+
+def _is_told(said: Said, others: Iterable[Said]) -> bool:
+    """Does one of the others tell of the same fault?"""
+    return any(_is_same(said, other) for other in others)
+
+
+def _is_same(one: Said, other: Said) -> bool:
+    if one.code == other.code and one.line == other.line:
+        return True
+    family = _family(one.code)
+    if other.code not in family:
+        return False
+    return one.line in other.lines or other.line in one.lines or bool(one.lines & other.lines)
+
+
+def _is_covered(said: Said, read: list[Said]) -> bool:
+    """Is it a note on a window that is never cleared? The stale gradient is the fault there."""
+    return said.code in ("ZG502", "ZG503") and any(
+        other.code == "ZG101" and other.line == said.line for other in read
+    )
+
+
+def _codes(by: Witness) -> frozenset[str]:
+    from zerograd.rules import ALL_RULES
+
+    return frozenset(rule.code for rule in ALL_RULES if rule.seen_by == by)
+
+
+STATIC_ONLY = _codes(Witness.STATIC)
+LIVE_ONLY = _codes(Witness.RUNTIME)

@@ -1,0 +1,132 @@
+"""Run a program on torch under the live witness, in surroundings that it cannot tell apart."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import CodeType, FrameType, SimpleNamespace
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from zerograd import watch
+from zerograd.lifecycle.findings import Finding
+
+BATCHES = 7  # no multiple of 2 or 3, so that windows have tails
+ROWS = 4  # loops over a batch run often enough, too
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a program does not decide itself."""
+
+    flag: bool = False
+    other: bool = False
+    data: int = 0
+
+    def namespace(self) -> dict[str, Any]:
+        torch.manual_seed(self.data)
+        loader = [torch.randn(ROWS, 4) for _ in range(BATCHES)]
+        args = SimpleNamespace(flag=self.flag, other=self.other)
+        return {
+            "__name__": "__main__",
+            "args": args,
+            "loader": loader,
+            "print": lambda *words: None,
+        }
+
+
+@dataclass(slots=True)
+class Run:
+    """What one run showed."""
+
+    findings: list[Finding] = field(default_factory=list)
+    error: str = ""  # the program's own exception
+    error_line: int = 0
+    not_checked: list[str] = field(default_factory=list)
+    never_filled: set[int] = field(default_factory=set)  # steps whose gradients were never there
+    lines: Counter[int] = field(default_factory=Counter)  # how often each ran, if traced
+
+
+def surroundings(text: str, draws: int = 3) -> Iterator[Surroundings]:
+    """Yield every setting of the flags that occur, each with some draws of the data."""
+    flags = (False, True) if "args.flag" in text else (False,)
+    others = (False, True) if "args.other" in text else (False,)
+    data = range(draws) if "x.sum() >" in text else range(1)
+    for draw, flag, other in itertools.product(data, flags, others):
+        yield Surroundings(flag, other, draw)
+
+
+def run(text: str, path: str, where: Surroundings, *, traced: bool = False) -> Run:
+    """Execute `text` under the witness and return what it saw."""
+    code = compile(text, path, "exec")
+    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+    outcome = Run()
+    namespace = where.namespace()
+    watching = watch(policy="collect", show_notes=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            with watching:
+                _execute(code, namespace, outcome if traced else None)
+        except Exception as error:
+            outcome.error = f"{type(error).__name__}: {error}".splitlines()[0]
+            outcome.error_line = _line_of(error, path)
+    outcome.findings = [each for each in watching.findings if each.spot.path == path]
+    outcome.not_checked = watching.not_checked
+    linecache.cache.pop(path, None)
+    return outcome
+
+
+def _execute(code: CodeType, namespace: dict[str, Any], outcome: Run | None) -> None:
+    if outcome is None:
+        exec(code, namespace)
+        return
+    path, lines = code.co_filename, outcome.lines
+    filled: set[int] = set()
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename != path:
+            return None
+        if event == "line":
+            lines[frame.f_lineno] += 1
+        return trace
+
+    def stepping(optimizer: Any, *_: Any) -> None:
+        line = _user_line(path)
+        held = [p for group in optimizer.param_groups for p in group["params"]]
+        if any(p.grad is not None for p in held):
+            filled.add(line)
+        outcome.never_filled.add(line)
+
+    hook = register_optimizer_step_pre_hook(stepping)
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        exec(code, namespace)
+    finally:
+        sys.settrace(before)
+        hook.remove()
+        outcome.never_filled -= filled
+
+
+def _user_line(path: str) -> int:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename != path:
+        frame = frame.f_back
+    return frame.f_lineno if frame is not None else 0
+
+
+def _line_of(error: BaseException, path: str) -> int:
+    line, step = 0, error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == path:
+            line = step.tb_lineno
+        step = step.tb_next
+    return line
