@@ -277,7 +277,8 @@ def measure(size: str, k: int, rounds: int) -> dict[str, Any]:
     reference()
     ratios: dict[str, list[float]] = {name: [] for name in blocks}
     extra: dict[str, list[float]] = {name: [] for name in blocks}
-    hand_us = []
+    hand_us: list[float] = []
+    own_us: dict[str, list[float]] = {name: [] for name in blocks}
     chosen = random.Random(0)
     for index in range(rounds):
         order = list(blocks)
@@ -292,7 +293,11 @@ def measure(size: str, k: int, rounds: int) -> dict[str, Any]:
                 taken, plain = blocks[name](), reference()
             ratios[name].append(taken / plain)
             extra[name].append((taken - plain) / task.updates * 1e6)
+            own_us[name].append(taken / task.updates * 1e6)
             hand_us.append(plain / task.updates * 1e6)
+
+    def fastest_tenth(values: list[float]) -> float:
+        return round(statistics.median(sorted(values)[: max(1, len(values) // 5)]), 1)
 
     def quartiles(values: list[float], digits: int) -> list[float]:
         return [round(value, digits) for value in statistics.quantiles(values, n=4)]
@@ -301,6 +306,16 @@ def measure(size: str, k: int, rounds: int) -> dict[str, Any]:
         "size": size,
         "k": k,
         "hand_us_per_update": quartiles(hand_us, 1),
+        # contention only ever adds: the fastest tenths come nearest to a quiet machine
+        "hand_us_fastest_tenth": fastest_tenth(hand_us),
+        "extra_us_fastest_tenth": {
+            name: round(fastest_tenth(own) - fastest_tenth(hand_us), 1)
+            for name, own in own_us.items()
+        },
+        "ratio_fastest_tenth": {
+            name: round(fastest_tenth(own) / fastest_tenth(hand_us), 3)
+            for name, own in own_us.items()
+        },
         "ratio_quartiles": {name: quartiles(values, 3) for name, values in ratios.items()},
         "extra_us_per_update_quartiles": {name: quartiles(v, 1) for name, v in extra.items()},
         "missing": missing,

@@ -14,11 +14,11 @@ import torch
 
 from zerograd.errors import StepError
 
-COUNT = 4
+COUNT = 3
 
 
 class Canaries:
-    """The gradients of at most four parameters, as the last backward left them."""
+    """The gradients of at most three parameters, as the last backward left them."""
 
     __slots__ = ("_birds", "_blank", "_seen")
 
