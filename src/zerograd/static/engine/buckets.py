@@ -169,9 +169,8 @@ class Buckets:
         """Is it an input of some network, and not a weight of a home-made one?"""
         return any(
             each.kind is EventKind.BACKWARD
-            and each.keys is not None
-            and any(bucket in each.keys for bucket in reach)
-            and not self._networks.isdisjoint(each.keys)
+            and any(bucket in each.through for bucket in reach)
+            and not self._networks.isdisjoint(each.through)
             for each in self.happenings
         )
 

@@ -388,6 +388,7 @@ def _thing_method(
     if name in ("manual_backward", "scale") and path:
         return scaler_method(frame, node, program.named_scaler(path), name, arguments)
     if name in _PARAMETERS and not isinstance(base, Tensor):
+        program.networks |= keys_of(base)
         return Params(keys_of(base))
     if name in ("requires_grad_", "requires_grad"):
         return _require(frame, node, base, arguments)

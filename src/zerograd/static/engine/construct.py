@@ -108,7 +108,7 @@ def external_call(frame: Frame, dotted: str, arguments: Arguments) -> Value | No
     if ".lr_scheduler" in dotted or name == "swa_utils":
         return NOTHING
     if name == "GradScaler" or name.endswith("GradScaler"):
-        return program.new_scaler()
+        return program.new_scaler(live=not is_false(arguments.named.get("enabled")))
     if name == "Accelerator":
         return Accelerator(_accumulates(arguments))
     if name == "Fabric":

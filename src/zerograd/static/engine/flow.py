@@ -161,7 +161,10 @@ class Flow:
         for bucket in node.buckets:
             if bucket not in after:
                 continue
-            if node.whole:
+            if node.spent:
+                used = {pair for pair in after[bucket] if self._is_spent(pair[0])}
+                after[bucket] = (after[bucket] - used) | self._forgotten(frozenset(used))
+            elif node.whole:
                 after[bucket] = self._forgotten(after[bucket])
             else:
                 after[bucket] = frozenset(
@@ -170,11 +173,21 @@ class Flow:
                 )
         return after
 
+    def _is_spent(self, number: int) -> bool:
+        contributions = self.states[number][0].contributions
+        return bool(contributions) and all(each.used_by for each in contributions)
+
     def _reset(self, node: Reset, point: Point) -> Point:
         after = dict(point)
         fresh = self.number(INITIAL, False)
         for bucket in node.buckets:
-            if bucket in after:
+            if bucket in after and node.present:
+                found = set()
+                for number, literals in after[bucket]:
+                    state, hazy = self.states[number]
+                    found.add((self.number(replace(state, absent=False), hazy), literals))
+                after[bucket] = frozenset(found)
+            elif bucket in after:
                 after[bucket] = frozenset((fresh, literals) for _, literals in after[bucket])
         return after
 

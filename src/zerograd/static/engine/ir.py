@@ -43,6 +43,7 @@ class Happening(Node):
         "scaler",
         "spot",
         "sure",
+        "through",
         "to_none",
         "unit",
     )
@@ -63,6 +64,7 @@ class Happening(Node):
         inside: bool = False,
         leaf: bool = False,
         averaged: bool = False,
+        through: frozenset[str] = frozenset(),
     ) -> None:
         self.kind = kind
         self.unit = unit
@@ -77,6 +79,7 @@ class Happening(Node):
         self.inside = inside
         self.leaf = leaf
         self.averaged = averaged
+        self.through = through  # BACKWARD: what the loss comes through, frozen networks too
         self.guards: frozenset[str] = frozenset()  # atoms of the branches around it
         self.marked = False
         self.loop: Loop | None = None
@@ -87,21 +90,27 @@ class Happening(Node):
 class Reset(Node):
     """A network, leaf or optimizer made anew: its buckets are as new."""
 
-    __slots__ = ("buckets", "keys")
+    __slots__ = ("buckets", "keys", "present")
 
-    def __init__(self, keys: frozenset[str]) -> None:
+    def __init__(self, keys: frozenset[str], present: bool = False) -> None:
         self.keys = keys
+        self.present = present  # not made anew: its gradient is made, of zeros
         self.buckets: tuple[str, ...] = ()
 
 
 class Haze(Node):
-    """A call that cannot be seen. `whole`: it has the optimizer, so all may have happened."""
+    """A call that cannot be seen. `whole`: it has the optimizer, so all may have happened.
 
-    __slots__ = ("buckets", "keys", "whole")
+    With `spent` only gradients that a step has used are concerned: who changes
+    those by hand knows why they are still there.
+    """
 
-    def __init__(self, keys: frozenset[str] | None, whole: bool) -> None:
+    __slots__ = ("buckets", "keys", "spent", "whole")
+
+    def __init__(self, keys: frozenset[str] | None, whole: bool, spent: bool = False) -> None:
         self.keys = keys
         self.whole = whole
+        self.spent = spent
         self.buckets: tuple[str, ...] = ()
 
 

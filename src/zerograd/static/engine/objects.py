@@ -105,8 +105,8 @@ class Objects:
     def new_leaf(self, frame: Frame) -> Leaf:
         return Leaf(self._provisional("leaf"))
 
-    def new_scaler(self) -> Scaler:
-        return Scaler(self._provisional("scaler"))
+    def new_scaler(self, live: bool = True) -> Scaler:
+        return Scaler(self._provisional("scaler"), live)
 
     def christened(self, frame: Frame, value: Value, path: str) -> Value:
         """Return `value` under the name it is given, if it has none yet."""

@@ -22,6 +22,7 @@ from zerograd.static.engine.ir import (
     Branch,
     Haze,
     Loop,
+    Reset,
     has_effect,
     walk,
 )
@@ -149,6 +150,8 @@ def _assign_gradient(frame: Frame, target: ast.expr, value: Value, right: ast.ex
             name=path_of(holder),
             to_none=to_none,
         )
+        if not to_none:
+            frame.emit(Reset(keys_of(owner), present=True))  # there now, and zero
     else:
         emit(frame, EventKind.ASSIGN, target, keys=keys_of(owner), name=path_of(holder))
 
@@ -183,6 +186,8 @@ def _augmented(frame: Frame, node: ast.AugAssign) -> None:
         touch(frame, target, gradient)
         if isinstance(node.op, ast.Add):
             frame.emit(Haze(keys_of(owner), whole=False))  # filled by hand
+        if isinstance(node.op, ast.Mult | ast.Div) and not is_false(value):
+            frame.emit(Haze(keys_of(owner), whole=True, spent=True))
         if isinstance(node.op, ast.Mult) and is_false(value):
             clear(frame, target, owner, Arguments([NOTHING, Constant(False)], {}))
         return
@@ -362,7 +367,7 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
 
 def _is_one_param(item: Value) -> bool:
     if isinstance(item, Several) and item.items:
-        return isinstance(item.items[-1], Params) and item.items[-1].one
+        return any(isinstance(each, Params) and each.one for each in item.items)
     return isinstance(item, Params) and item.one
 
 

@@ -58,6 +58,7 @@ def fill(frame: Frame, node: ast.AST, loss: Value, arguments: Arguments) -> None
         sure=sure,
         scaler=scaler,
         averaged=averaged,
+        through=deps,
     )
 
 
@@ -157,6 +158,11 @@ def scaler_method(
     frame: Frame, node: ast.Call, scaler: Scaler, name: str, arguments: Arguments
 ) -> Value:
     """A method of a loss scaler."""
+    if not scaler.live:
+        if name == "step":
+            named_at = node.args[0] if node.args else node
+            step(frame, node, arguments.first(), arguments, named_at)
+        return arguments.first() if name == "scale" else NOTHING
     if name == "scale":
         value = arguments.first()
         tensors = [each for each in leaves_of(value) if isinstance(each, Tensor)]
@@ -264,6 +270,8 @@ def gradient_method(
         emit(frame, EventKind.ASSIGN, node, keys=keys_of(gradient.of))
     elif name.startswith("add"):
         frame.emit(Haze(keys_of(gradient.of), whole=False))  # filled by hand
+    elif name in ("mul_", "div_") and not wipes:
+        frame.emit(Haze(keys_of(gradient.of), whole=True, spent=True))
     if wipes:
         emit(
             frame,

@@ -139,14 +139,17 @@ class Optimizer(Value):
 
 
 class Scaler(Value):
-    __slots__ = ("key",)
+    """A loss scaler; one that is switched off scales nothing."""
 
-    def __init__(self, key: str) -> None:
+    __slots__ = ("key", "live")
+
+    def __init__(self, key: str, live: bool = True) -> None:
         self.key = key
+        self.live = live
 
     @property
     def ident(self) -> str:
-        return f"s:{self.key}"
+        return f"s:{self.key}{self.live}"
 
 
 class Engine(Value):

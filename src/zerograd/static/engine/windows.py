@@ -23,7 +23,17 @@ if TYPE_CHECKING:
 class Window:
     """A step that a modulo lets through once in a while, and the backwards it collects."""
 
-    __slots__ = ("backwards", "divisor", "guard", "index", "left", "sides", "step", "test")
+    __slots__ = (
+        "backwards",
+        "cleared",
+        "divisor",
+        "guard",
+        "index",
+        "left",
+        "sides",
+        "step",
+        "test",
+    )
 
     def __init__(
         self,
@@ -41,6 +51,7 @@ class Window:
         self.divisor = modulo.right
         self.sides = sides  # the truths of the guard with which the step is reached
         self.backwards = backwards
+        self.cleared = False  # under the same guard as the step
         self.index = counter_of(step.loop.node) if step.loop is not None else None
 
     def text(self, node: ast.AST) -> str:
@@ -85,7 +96,15 @@ def windows(
                 for pairs in flow.reached[id(step)].values()
                 for _, literals in pairs
             }
-            yield Window(step, key, atom.node, modulo, sides, collected)
+            window = Window(step, key, atom.node, modulo, sides, collected)
+            window.cleared = any(
+                each.kind is EventKind.CLEAR
+                and key in each.guards
+                and each.event is not None
+                and not set(each.event.buckets).isdisjoint(step.event.buckets)
+                for each in buckets.happenings
+            )
+            yield window
 
 
 def window_findings(
@@ -183,7 +202,9 @@ def _names_first(window: Window, name: str) -> bool:
 
 
 def _looks_like_a_window(window: Window) -> bool:
-    """Is the divisor named, or used, as a number of micro-batches?"""
+    """Is it cleared where it is stepped, or the divisor named as a number of micro-batches?"""
+    if window.cleared:
+        return True
     divisor = window.text(window.divisor)
     named = re.search(r"acc|grad|micro|update|iter_size", divisor, re.IGNORECASE)
     loop = window.step.loop.node if window.step.loop is not None else None
