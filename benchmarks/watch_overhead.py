@@ -202,7 +202,7 @@ def memory(steps: int) -> list[dict[str, int]]:
                         "step": n,
                         "peak_kb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
                         "edges": recorder.memo._edges,
-                        "symbols": len(recorder._symbols),
+                        "symbols": len(recorder.symbols),
                     }
                 )
     print(f"memory: {curve[0]} ... {curve[-1]}", flush=True)

@@ -342,7 +342,7 @@ def test_memory_is_bounded_however_long_the_run():
     def kept(recorder):
         memo = recorder.memo
         return (
-            len(recorder._symbols),
+            len(recorder.symbols),
             len(memo._nodes),
             memo._edges,
             len(recorder.sites._known),

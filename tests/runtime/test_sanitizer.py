@@ -305,6 +305,49 @@ def test_work_by_hand_that_ends_is_noticed_within_sixteen_rounds():
     assert 300 <= finding.live.step <= 318
 
 
+class Sink:
+    def __init__(self):
+        self.events = []
+
+    def write(self, event, *, iteration, extra=None):
+        self.events.append((event.kind.value, event.owner, iteration))
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_trace_gets_every_event_in_the_users_names(by_hand):
+    sink = Sink()
+    model, optimizer = parts()
+    with watch(policy="collect", trace=sink):
+        for _ in range(200):
+            if by_hand:
+                for p in model.parameters():
+                    p.grad = None
+            else:
+                optimizer.zero_grad()
+            model(torch.randn(4, 3)).pow(2).mean().backward()
+            optimizer.step()
+    kinds = [kind for kind, _, _ in sink.events]
+    assert kinds.count("backward") == kinds.count("step") == 200
+    assert kinds.count("clear") >= 199
+    steps = [(owner, iteration) for kind, owner, iteration in sink.events if kind == "step"]
+    assert steps == [("optimizer", n) for n in range(200)]
+
+
+def test_more_kinds_of_history_than_can_be_told_apart_are_said_not_to_be_checked():
+    experts = nn.ModuleList(nn.Linear(4, 4) for _ in range(40))
+    optimizer = torch.optim.SGD(experts.parameters(), lr=0.1)
+    torch.manual_seed(0)
+    with watch(policy="collect") as watching:
+        for _ in range(60):
+            optimizer.zero_grad()
+            x = torch.randn(8, 4)
+            sum(experts[n](x) for n in torch.randperm(40)[:3].tolist()).sum().backward()
+            optimizer.step()
+    assert codes(watching) == []
+    (said,) = watching.not_checked
+    assert "histories differ" in said
+
+
 NOTEBOOK = [
     """
     import torch, zerograd

@@ -23,8 +23,9 @@ from zerograd.runtime import torch_facts, traced_calls
 from zerograd.runtime.ride import CLEAR, STEP, Ride
 
 _KEPT_OUT = (
-    *("buckets", "call_site", "care", "confirm", "hand_work", "hooks", "leaves", "ledger"),
-    *("memo", "names", "owners", "recorder", "replicas", "ride", "sanitizer", "torch_facts"),
+    *("buckets", "call_site", "care", "confirm", "feeding", "guard", "hand_work", "hooks"),
+    *("leaves", "ledger", "memo", "names", "owners", "recorder", "replicas", "ride"),
+    *("sanitizer", "scaling", "torch_facts"),
 )
 
 
@@ -61,9 +62,8 @@ _engine_log: torch_facts.EngineLog | None = None
 def add(listener: Listener) -> None:
     """Let `listener` hear of every call from now on."""
     global _listeners
+    _end_ride()  # only one listener can ride
     with _lock:
-        if _ride is not None:
-            _ride.end()  # only one listener can ride
         _listeners = (*_listeners, listener)
         traced_calls.listeners = _listeners
         if not _undo:
@@ -78,13 +78,18 @@ def add(listener: Listener) -> None:
 def remove(listener: Listener) -> None:
     """Let `listener` hear no more; with the last one, every patch comes off."""
     global _listeners
+    _end_ride()
     with _lock:
-        if _ride is not None:
-            _ride.end()
         _listeners = tuple(each for each in _listeners if each is not listener)
         traced_calls.listeners = _listeners
         if not _listeners:
             _take_off()
+
+
+def _end_ride() -> None:
+    going = _ride
+    if going is not None:
+        going.end()  # takes the listener's own lock, so never under ours
 
 
 def set_ride(ride: Ride | None) -> bool:

@@ -156,4 +156,4 @@ class Leaves:
             name = bucket.name
             return Event(EventKind.STEP, name, spot, (name,), text, leaf=bucket.leaf)
 
-        recorder.feed_new(key, event)
+        recorder.feed_by_hand(key, event)

@@ -9,13 +9,11 @@ from __future__ import annotations
 import inspect
 import sys
 import threading
-import weakref
 from collections.abc import Callable, Iterable
 from types import CodeType
 from typing import Any
 
 from torch import Tensor
-from torch.amp.grad_scaler import GradScaler
 from torch.nn import Module
 from torch.optim.optimizer import Optimizer
 
@@ -23,18 +21,18 @@ from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.rule import Rule
 from zerograd.lifecycle.state import BucketState
-from zerograd.runtime import hand_work, hooks, ride, torch_facts
-from zerograd.runtime.buckets import GONE, NEW, SAME, TOUCHED, Bucket, Owner
-from zerograd.runtime.call_site import Site, Sites, argument_of
+from zerograd.runtime import hand_work, ride, torch_facts
+from zerograd.runtime.buckets import GONE, MOST_BUCKETS, NEW, SAME, TOUCHED, Bucket, Owner
+from zerograd.runtime.call_site import Site, argument_of
 from zerograd.runtime.care import Care
 from zerograd.runtime.confirm import Looks
+from zerograd.runtime.feeding import Feeding, Speak, Write
 from zerograd.runtime.leaves import Leaves
-from zerograd.runtime.memo import Memo, Symbol
 from zerograd.runtime.owners import IN_BACKWARD, Owners, holds_canary
 from zerograd.runtime.replicas import Replicas
-from zerograd.runtime.ride import Call, Leg, Ride, Ring, Rounds
+from zerograd.runtime.ride import Call
+from zerograd.runtime.scaling import Scaling
 
-MOST_SYMBOLS = 8192
 BY_HAND = "by hand"
 _K = EventKind
 
@@ -60,11 +58,10 @@ class OpenBackward:
         self.filled_inside = 0  # buckets that an optimizer stepped on while it ran
 
 
-class Recorder:
+class Recorder(Feeding):
     """Hears every call and feeds the judge. Not thread-safe: the guard before it is.
 
     Args:
-        speak: takes each finding as it comes, with the owner whose event gave rise to it.
         only: which optimizers to watch; all if None.
         wants: which parameters of no optimizer to watch.
     """
@@ -72,35 +69,30 @@ class Recorder:
     def __init__(
         self,
         rules: Iterable[Rule],
-        speak: Callable[[Finding, Event | None], None],
+        speak: Speak,
         *,
         only: Callable[[Any], bool] | None = None,
         wants: Callable[[Tensor], bool] | None = None,
-        trace: Any = None,
+        trace: Write | None = None,
     ) -> None:
-        self._symbols: dict[Any, Symbol] = {}
-        self._rounds = Rounds()
-        self.ride: Ride | None = None
-        self.protect: Callable[[Callable[[], None]], Callable[[], None]] = lambda act: act
-        self._is_lap_of_care = False
-        self.memo = Memo(rules)
+        super().__init__(rules, speak, trace, self._come_back_to)
         self.looks = Looks()
-        self.sites = Sites()
-        self.owners = Owners(self.memo, self._changed, self._owner_ends, self.note, only)
+        self.owners = Owners(self.memo, self.forget, self._owner_ends, self.note, only)
         self.partition = self.owners.partition
         self.care = Care(self.partition)
         self.leaves = Leaves(self)
         self.replicas = Replicas(self)
-        self.counts = [0, 0, 0, 0]  # backwards, clears, steps, clips
+        self.scaling = Scaling(self)
         self.not_checked: dict[str, None] = {}
         self.names: dict[str, str] = {}  # of owners and scalers, as the user's code calls them
-        self._write = trace
-        self._speak = speak
+        self.may_ride = lambda: not self.replicas and not self.owners.has_news
+        self.scales, self.unscaled = self.scaling.scales, self.scaling.unscaled
+        self.scaler_step_begins = self.scaling.step_begins
+        self.scaler_step_ends = self.scaling.step_ends
+        self.scaler_updates = self.scaling.updates
         self._wants = wants
         self._open: dict[int, OpenBackward] = {}
         self._open_steps: dict[int, list[tuple[int, Owner, Site]]] = {}
-        self._scaler_steps: dict[int, tuple[str, int, bool]] = {}
-        self._scalers: dict[int, tuple[weakref.ref[GradScaler], str]] = {}
         self._finite = True
         self._threads: set[int] = set()  # that train
 
@@ -111,7 +103,7 @@ class Recorder:
         opened = self._open.get(thread)
         if opened is not None:
             opened.depth += 1
-            self._rounds.spoil()
+            self.rounds.spoil()
             return
         if self._open and _is_engine_thread(thread):
             return  # the inner half of a reentrant checkpoint, on a device's thread
@@ -121,14 +113,14 @@ class Recorder:
         call = (sites.hops, sites.code, sites.at)
         if self.owners.has_news:
             self.owners.renew()
-        scaler = torch_facts.scaler_of(roots) if self._scalers else ""
+        scaler = torch_facts.scaler_of(roots) if self.scaling else ""
         opened = OpenBackward(site, scaler, call)
         times = self.care.count(site, thread)
         if self.care.is_walk_due(times):
             self.leaves.discover(roots, site, bool(scaler))
             self.replicas.search_once()
         self._look_before_backward(site)
-        if self._is_lap_of_care or self.care.is_due(times):
+        if self.is_lap_of_care or self.care.is_due(times):
             opened.scan = self.care.scan(times, self._in_sight())
         if self.replicas:
             opened.synchronised = self.replicas.before_backward()
@@ -144,7 +136,7 @@ class Recorder:
             return
         del self._open[thread]
         if sys.exc_info()[1] is not opened.error:  # the backward raised
-            self._rounds.spoil()
+            self.rounds.spoil()
             self._look_again()
             self.memo.lose_sight([bucket.name for bucket in self._in_sight()])
             return
@@ -155,6 +147,8 @@ class Recorder:
                 bucket.thread = thread
         if opened.scan is not None:
             mask = self.care.learn(opened.scan, mask)
+            if self.partition.overflowed:
+                self.note(f"parameters whose histories differ in more than {MOST_BUCKETS} ways")
         self.leaves.after_backward(opened.site, mask)
         if self.replicas:
             self.replicas.after_backward(opened.site, mask)
@@ -168,13 +162,13 @@ class Recorder:
         site = opened.site
         averaged = self.leaves.averaged.get(site)
         key = (_K.BACKWARD, site, mask, opened.scaler, averaged, opened.synchronised)
-        symbol = self._symbols.get(key)
+        symbol = self.symbols.get(key)
         if symbol is None:
             event = Event(
                 _K.BACKWARD,
                 "",
                 site.spot,
-                self._names_of(mask),
+                self.names_of(mask),
                 site.text,
                 scaler=opened.scaler,
                 averaged=averaged,
@@ -183,7 +177,7 @@ class Recorder:
             hops, code, at = opened.call
             # The hook of a backward sits two frames nearer to the user when it rides.
             call = Call(ride.BACKWARD, ride.BACKWARD, hops, code, at) if code else None
-            symbol = self._new_symbol(key, event, call)
+            symbol = self.new(key, event, call)
         self.feed(symbol)
 
     def _look_before_backward(self, site: Site) -> None:
@@ -241,22 +235,22 @@ class Recorder:
         site = self.sites.here(3)
         owner = self.owners.known(holder)
         if owner is not None and not owner.display:
-            self._call(owner, site.receiver)
+            self.call(owner, site.receiver)
         name = owner.name if owner is not None else site.receiver
         key = (_K.CLEAR, site, name, mask, to_none, finite)
-        symbol = self._symbols.get(key)
+        symbol = self.symbols.get(key)
         if symbol is None:
             event = Event(
                 _K.CLEAR,
                 name,
                 site.spot,
-                self._names_of(mask),
+                self.names_of(mask),
                 site.text,
                 to_none=to_none,
                 inside=is_inside(holder),
                 finite=finite,
             )
-            symbol = self._new_symbol(key, event, self._call_here(ride.CLEAR, holder))
+            symbol = self.new(key, event, self.call_here(ride.CLEAR, holder))
         self.feed(symbol)
 
     # Step.
@@ -271,7 +265,9 @@ class Recorder:
             return
         site = self.sites.here(3)
         if not owner.display:
-            self._call(owner, argument_of(site.text) if self._scaler_steps else site.receiver)
+            self.call(
+                owner, argument_of(site.text) if self.scaling.is_stepping() else site.receiver
+            )
         outer = next((each for _, each, _ in stack if each.mask & owner.mask), None)
         stack.append((id(optimizer), owner, site))
         if outer is not None and outer is not owner:
@@ -304,32 +300,27 @@ class Recorder:
         if opened is None:
             self._look_before_step(owner, site)
         elif owner.name != IN_BACKWARD or holds_canary(owner, optimizer):
-            self._rounds.spoil()
+            self.rounds.spoil()
             self._fill_inside(opened, owner)
         else:
             return
-        scaler = ""
-        if self._scaler_steps:
-            thread = threading.get_ident()
-            pending = self._scaler_steps.get(thread)
-            if pending is not None and pending[1] == id(optimizer):
-                scaler = pending[0]
-                self._scaler_steps[thread] = (scaler, pending[1], True)
+        scaler = self.scaling.around(optimizer) if self.scaling else ""
         plain = optimizer if is_plain and not scaler else None
-        self._feed_step(_K.STEP, owner, site, scaler, plain)
+        self.feed_step(_K.STEP, owner, site, scaler, plain)
         if self.replicas:
             self.replicas.at_step(owner.mask)
 
-    def _feed_step(
+    def feed_step(
         self, kind: EventKind, owner: Owner, site: Site, scaler: str, plain: Any = None
     ) -> None:
+        """Feed a step; `plain` is the optimizer if the call can be known again by it."""
         key = (kind, site, owner.name, owner.mask, scaler)
-        symbol = self._symbols.get(key)
+        symbol = self.symbols.get(key)
         if symbol is None:
-            names = self._names_of(owner.mask)
+            names = self.names_of(owner.mask)
             event = Event(kind, owner.name, site.spot, names, site.text, scaler=scaler)
-            call = self._call_here(ride.STEP, plain) if plain is not None else None
-            symbol = self._new_symbol(key, event, call)
+            call = self.call_here(ride.STEP, plain) if plain is not None else None
+            symbol = self.new(key, event, call)
         self.feed(symbol)
 
     def _look_before_step(self, owner: Owner, site: Site) -> None:
@@ -391,75 +382,14 @@ class Recorder:
         name = next((each.name for each in self.owners.by_name.values() if each.mask & mask), "")
 
         key = (_K.CLIP, site, name, mask)
-        symbol = self._symbols.get(key)
+        symbol = self.symbols.get(key)
         if symbol is None:
-            event = Event(_K.CLIP, name, site.spot, self._names_of(mask), site.text)
-            symbol = self._new_symbol(key, event, self._call_here(ride.CLIP, None))
+            event = Event(_K.CLIP, name, site.spot, self.names_of(mask), site.text)
+            symbol = self.new(key, event, self.call_here(ride.CLIP, None))
         self.feed(symbol)
 
     def clipped(self, parameters: Any) -> None:
         self._look_again()
-
-    def scales(self, scaler: GradScaler, loss: Any) -> None:
-        name = self._scaler_name(scaler)
-        if not self.names.get(name):
-            self.names[name] = self.sites.here(3).receiver
-        torch_facts.mark_scaled(loss, name)
-
-    def unscaled(self, scaler: GradScaler, optimizer: Optimizer) -> None:
-        owner = self.owners.of(optimizer)
-        if owner is None:
-            return
-        site, name = self.sites.here(3), self._scaler_name(scaler)
-        if not owner.display:
-            self._call(owner, argument_of(site.text))
-        for bucket in owner.buckets:
-            bucket.look()
-
-        key = (_K.UNSCALE, site, owner.name, owner.mask, name)
-        symbol = self._symbols.get(key)
-        if symbol is None:
-            names = self._names_of(owner.mask)
-            event = Event(_K.UNSCALE, owner.name, site.spot, names, site.text, scaler=name)
-            symbol = self._new_symbol(key, event)
-        self.feed(symbol)
-
-    def scaler_step_begins(self, scaler: GradScaler, optimizer: Optimizer) -> None:
-        pending = (self._scaler_name(scaler), id(optimizer), False)
-        self._scaler_steps[threading.get_ident()] = pending
-
-    def scaler_step_ends(self, scaler: GradScaler, optimizer: Optimizer, failed: bool) -> None:
-        name, _, stepped = self._scaler_steps.pop(threading.get_ident(), ("", 0, True))
-        owner = self.owners.of(optimizer)
-        if stepped or owner is None:
-            return
-        site = self.sites.here(3)
-        if not owner.display:
-            self._call(owner, argument_of(site.text))
-        # torch refuses a second step before update(): that call is the fault, and no step.
-        if not failed or any(owner.name in self._awaiting(each) for each in owner.buckets):
-            self._feed_step(_K.STEP_SKIPPED, owner, site, name)
-
-    def scaler_updates(self, scaler: GradScaler) -> None:
-        site, name = self.sites.here(3), self._scaler_name(scaler)
-
-        key = (_K.SCALER_UPDATE, site, name)
-        symbol = self._symbols.get(key)
-        if symbol is None:
-            names = tuple(bucket.name for bucket in self.partition.buckets)
-            event = Event(_K.SCALER_UPDATE, "", site.spot, names, site.text, scaler=name)
-            symbol = self._new_symbol(key, event)
-        self.feed(symbol)
-
-    def _awaiting(self, bucket: Bucket) -> frozenset[str]:
-        return self.memo.state(bucket.name).awaiting
-
-    def _scaler_name(self, scaler: GradScaler) -> str:
-        entry = self._scalers.get(id(scaler))
-        if entry is None or entry[0]() is not scaler:
-            entry = (weakref.ref(scaler), f"scaler#{len(self._scalers) + 1}")
-            self._scalers[id(scaler)] = entry
-        return entry[1]
 
     # What else is heard of.
 
@@ -482,7 +412,7 @@ class Recorder:
 
     def take_up(self, bucket: Bucket, *, known: bool = False) -> None:
         """Begin to watch a bucket that no optimizer holds."""
-        self._changed()
+        self.forget()
         if not known and bucket.ref is not None:
             self.memo.lose_sight((bucket.name,))
 
@@ -490,106 +420,11 @@ class Recorder:
         """Say that a bucket which no optimizer holds is updated by hand."""
         if not self.memo.holds(bucket.name):
             self.memo.hold(bucket.name, (bucket.name,))
-            self._changed()
+            self.forget()
 
     def feed_fill(self, site: Site, bucket: Bucket) -> None:
         """Feed a backward that filled this bucket before it was watched."""
         self.feed_backward(OpenBackward(site, ""), bucket.bit)
-
-    def feed_new(self, key: Any, event: Callable[[], Event]) -> None:
-        """Feed something done by hand, known under `key`, made by `event` when it is new."""
-        symbol = self._symbols.get(key)
-        if symbol is None:
-            symbol = self._new_symbol(key, event())
-            symbol.is_by_hand = True
-        self.feed(symbol)
-
-    def feed(self, symbol: Symbol) -> None:
-        """Judge one event, and begin a ride if the loop has come round as ever."""
-        memo = self.memo
-        node = memo.node
-        findings = memo.feed(symbol)
-        edge = memo.edge
-        if self._write is not None:
-            self._write(symbol.event, memo.rounds)
-        if findings or (symbol.call is None and not symbol.is_by_hand):
-            self._rounds.spoil()
-        else:
-            ring = self._rounds.passed(symbol, node, symbol.call, edge.window, edge.new_round)
-            if edge.new_round:
-                self._is_lap_of_care = False
-            if ring is not None:
-                self._begin_ride(ring)
-        for finding in findings:
-            self._speak(finding, symbol.event)
-
-    def _new_symbol(self, key: Any, event: Event, call: Call | None = None) -> Symbol:
-        if len(self._symbols) >= MOST_SYMBOLS:
-            self._changed()
-        symbol = self._symbols[key] = Symbol(self.memo.complete(event), call)
-        return symbol
-
-    def _call_here(self, kind: int, holder: Any) -> Call | None:
-        sites = self.sites
-        if sites.code is None:
-            return None
-        return Call(kind, ride.key_of(kind, holder), sites.hops + 1, sites.code, sites.at)
-
-    def _begin_ride(self, ring: Ring) -> None:
-        if self.replicas or self.owners.has_news:
-            return
-        write = self._write_leg if self._write is not None else None
-        going = Ride(ring, self.protect(self.end_ride), self.protect(self._count_lap), write)
-        if hooks.set_ride(going):
-            self.ride = going
-
-    def _write_leg(self, leg: Leg) -> None:
-        going, write = self.ride, self._write
-        if going is None or write is None:
-            return
-        rounds = self.memo.rounds + going.laps
-        for event in leg.events:
-            write(event, rounds)
-
-    def _count_lap(self) -> None:
-        if self.ride is None:
-            return
-        for event, window in self.ride.ring.windows:
-            for finding in self.memo.count(event, window):
-                self._speak(finding, event)
-
-    def end_ride(self) -> None:
-        """Come back to the loop as it is now."""
-        going, self.ride = self.ride, None
-        hooks.set_ride(None)
-        if going is None:
-            return
-        for kind, count in enumerate(going.ring.ticked(going.laps, going.leg)):
-            self.counts[kind] += count
-        self.memo.rounds += going.rounds
-        self.memo.node = self.memo.before = going.leg.node
-        self._threads |= {going.thread, threading.get_ident()}
-        self._look_again()
-        self._is_lap_of_care = True
-        if going.leg is going.ring.legs[0]:
-            self._rounds.resume()
-        else:
-            self._rounds.spoil()
-
-    def state_now(self, bucket: Bucket) -> BucketState:
-        """Return what a bucket holds, without ending a ride."""
-        node = self.ride.leg.node if self.ride is not None else self.memo.node
-        return self.memo.state(bucket.name, node)
-
-    @property
-    def totals(self) -> tuple[int, int, int, int]:
-        """How many backwards, clears, steps and rounds there were."""
-        counts, rounds, going = list(self.counts), self.memo.rounds, self.ride
-        if going is not None:
-            ticked = going.ring.ticked(going.laps, going.leg)
-            counts = [a + b for a, b in zip(counts, ticked, strict=True)]
-            rounds += going.rounds
-        return counts[ride.BACKWARD], counts[ride.CLEAR], counts[ride.STEP], rounds
 
     def tell(self, finding: Finding) -> None:
         """Speak of a finding that the judge knows nothing of."""
@@ -633,19 +468,25 @@ class Recorder:
         def event() -> Event:
             clears = kind is _K.CLEAR
             spot, text = hand_work.find(site, "clear" if clears else "assign")
-            names = self._names_of(mask)
+            names = self.names_of(mask)
             return Event(
                 kind, "", spot, names, text, backward="" if clears else BY_HAND, to_none=to_none
             )
 
-        self.feed_new((BY_HAND, kind, site, mask, to_none), event)
+        self.feed_by_hand((BY_HAND, kind, site, mask, to_none), event)
 
-    def _changed(self) -> None:
-        self._symbols.clear()
-        self._rounds.forget()
-
-    def _names_of(self, mask: int) -> tuple[str, ...]:
+    def names_of(self, mask: int) -> tuple[str, ...]:
+        """Return the names of the buckets in a mask."""
         return tuple(bucket.name for bucket in self.partition.buckets if bucket.bit & mask)
+
+    def state_now(self, bucket: Bucket) -> BucketState:
+        """Return what a bucket holds, without ending a ride."""
+        node = self.ride.node if self.ride is not None else self.memo.node
+        return self.memo.state(bucket.name, node)
+
+    def _come_back_to(self, threads: set[int]) -> None:
+        self._threads |= threads
+        self._look_again()
 
     def _look_again(self) -> None:
         for bucket in self._in_sight():
@@ -666,7 +507,8 @@ class Recorder:
         self.memo.lose_sight((bucket.name,))
         self.note("gradients inside a CUDA graph: its replays are not seen")
 
-    def _call(self, owner: Owner, name: str) -> None:
+    def call(self, owner: Owner, name: str) -> None:
+        """Take note of the user's name for an owner."""
         owner.display = self.names[owner.name] = name
 
 

@@ -67,6 +67,7 @@ class Ring:
     legs: tuple[Leg, ...]
     symbols: tuple[Symbol, ...]
     windows: tuple[tuple[Event, Window], ...]  # closed in each lap, to be counted
+    end: Node  # of the judge, after the last call
     laps: int = LAPS  # of the next ride
     is_sure: bool = False
 
@@ -142,6 +143,11 @@ class Ride:
             self._end()
         elif ring.windows:
             self._lap()
+
+    @property
+    def node(self) -> Node:
+        """Where the judge would be now. What is done by hand after the last call is yet to come."""
+        return self.ring.end if self.leg is self.ring.legs[0] else self.leg.node
 
     @property
     def rounds(self) -> int:
@@ -235,4 +241,6 @@ def _ring_of(passed: Sequence[_Passed]) -> Ring:
         leg.next = legs[(n + 1) % len(legs)]
     legs[-1].is_last = True
     windows = tuple((symbol.event, window) for symbol, _, _, window in passed if window is not None)
-    return Ring(tuple(legs), tuple(symbol for symbol, _, _, _ in passed), windows)
+    last = max(n for n, each in enumerate(passed) if each[2] is not None)
+    end = passed[last + 1][1] if last + 1 < len(passed) else passed[0][1]
+    return Ring(tuple(legs), tuple(symbol for symbol, _, _, _ in passed), windows, end)

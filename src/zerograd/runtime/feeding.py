@@ -1,0 +1,144 @@
+"""Events on their way to the judge, and the rides on which they need not go there."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from zerograd.lifecycle.events import Event
+from zerograd.lifecycle.findings import Finding
+from zerograd.lifecycle.rule import Rule
+from zerograd.runtime import hooks, ride
+from zerograd.runtime.call_site import Sites
+from zerograd.runtime.memo import Memo, Symbol
+from zerograd.runtime.ride import Call, Leg, Ride, Ring, Rounds
+
+MOST_SYMBOLS = 8192
+
+Speak = Callable[[Finding, Event | None], None]
+Write = Callable[[Event, int], None]
+
+
+class Feeding:
+    """Knows each event again, feeds it, and rides where the loop repeats itself.
+
+    Args:
+        speak: takes each finding as it comes, with the event that gave rise to it.
+        write: takes down each event, with the number of its round.
+        come_back: called with the threads concerned when a ride has ended.
+    """
+
+    def __init__(
+        self,
+        rules: Iterable[Rule],
+        speak: Speak,
+        write: Write | None,
+        come_back: Callable[[set[int]], None],
+    ) -> None:
+        self.memo = Memo(rules)
+        self.sites = Sites()
+        self.symbols: dict[Any, Symbol] = {}
+        self.rounds = Rounds()
+        self.ride: Ride | None = None
+        self.counts = [0, 0, 0, 0]  # backwards, clears, steps, clips
+        self.is_lap_of_care = False
+        self.may_ride: Callable[[], bool] = lambda: True
+        self.protect: Callable[[Callable[[], None]], Callable[[], None]] = lambda act: act
+        self._speak = speak
+        self._write = write
+        self._come_back = come_back
+
+    def forget(self) -> None:
+        """Know no event any more: the buckets, or who holds them, have changed."""
+        self.symbols.clear()
+        self.rounds.forget()
+
+    def new(self, key: Any, event: Event, call: Call | None = None) -> Symbol:
+        """Return the symbol of an event met for the first time, known under `key`."""
+        if len(self.symbols) >= MOST_SYMBOLS:
+            self.forget()
+        symbol = self.symbols[key] = Symbol(self.memo.complete(event), call)
+        return symbol
+
+    def call_here(self, kind: int, holder: Any) -> Call | None:
+        """Return how the hooks will know the call at hand again, once its site is found."""
+        sites = self.sites
+        if sites.code is None:
+            return None
+        return Call(kind, ride.key_of(kind, holder), sites.hops + 1, sites.code, sites.at)
+
+    def feed_by_hand(self, key: Any, event: Callable[[], Event]) -> None:
+        """Feed something done by hand, known under `key`, made by `event` when it is new."""
+        symbol = self.symbols.get(key)
+        if symbol is None:
+            symbol = self.new(key, event())
+            symbol.is_by_hand = True
+        self.feed(symbol)
+
+    def feed(self, symbol: Symbol) -> None:
+        """Judge one event, and begin a ride if the loop has come round as ever."""
+        memo = self.memo
+        node = memo.node
+        findings = memo.feed(symbol)
+        edge = memo.edge
+        if self._write is not None:
+            self._write(symbol.event, memo.rounds)
+        if findings or (symbol.call is None and not symbol.is_by_hand):
+            self.rounds.spoil()
+        else:
+            ring = self.rounds.passed(symbol, node, symbol.call, edge.window, edge.new_round)
+            if edge.new_round:
+                self.is_lap_of_care = False
+            if ring is not None and self.may_ride():
+                self._begin_ride(ring)
+        for finding in findings:
+            self._speak(finding, symbol.event)
+
+    def _begin_ride(self, ring: Ring) -> None:
+        write = self._write_leg if self._write is not None else None
+        going = Ride(ring, self.protect(self.end_ride), self.protect(self._count_lap), write)
+        if hooks.set_ride(going):
+            self.ride = going
+
+    def _write_leg(self, leg: Leg) -> None:
+        going, write = self.ride, self._write
+        if going is None or write is None:
+            return
+        rounds = self.memo.rounds + going.laps
+        for event in leg.events:
+            write(event, rounds)
+
+    def _count_lap(self) -> None:
+        if self.ride is None:
+            return
+        for event, window in self.ride.ring.windows:
+            for finding in self.memo.count(event, window):
+                self._speak(finding, event)
+
+    def end_ride(self) -> None:
+        """Come back to the loop as it is now."""
+        going, self.ride = self.ride, None
+        hooks.set_ride(None)
+        if going is None:
+            return
+        for kind, count in enumerate(going.ring.ticked(going.laps, going.leg)):
+            self.counts[kind] += count
+        self.memo.rounds += going.rounds
+        self.memo.node = self.memo.before = going.node
+        self.is_lap_of_care = True
+        if going.leg is going.ring.legs[0]:
+            self.rounds.resume()
+        else:
+            self.rounds.spoil()
+        self._come_back({going.thread, threading.get_ident()})
+
+    @property
+    def totals(self) -> tuple[int, int, int, int]:
+        """How many backwards, clears, steps and rounds there were."""
+        counts, rounds, going = list(self.counts), self.memo.rounds, self.ride
+        if going is not None:
+            ticked = going.ring.ticked(going.laps, going.leg)
+            counts = [a + b for a, b in zip(counts, ticked, strict=True)]
+            rounds += going.rounds
+        return counts[ride.BACKWARD], counts[ride.CLEAR], counts[ride.STEP], rounds
