@@ -36,6 +36,11 @@ class Fault:
     lines: tuple[int, ...]
     sure: bool = True
 
+    def merged(self, other: Fault) -> Fault:
+        """Return both as one: the same rule at the same line, seen twice."""
+        lines = tuple(dict.fromkeys((*self.lines, *other.lines)))
+        return Fault(self.code, lines, self.sure or other.sure)
+
 
 @dataclass(slots=True)
 class _State:
@@ -68,6 +73,7 @@ class _Judge:
         self.empty_steps: dict[tuple[object, int], int] = {}  # in a row
         self.all_empty: dict[tuple[object, int], int] = {}
         self.pending: dict[object, dict[object, Event]] = {}
+        self.used: set[int] = set()  # backwards that some optimizer's step has used
         self.updated: set[int] = set()  # lines of scaler steps that an update followed
         self.early: dict[Bucket, Event] = {}
 
@@ -80,16 +86,17 @@ class _Judge:
                     self._add("ZG302", step.line)
         return list(self.found.values())
 
-    def _add(self, code: str, line: int, *others: int) -> None:
-        self.found.setdefault((code, line), Fault(code, (line, *others)))
+    def _add(self, code: str, line: int, *others: int, sure: bool = True) -> None:
+        new = Fault(code, (line, *others), sure)
+        old = self.found.get((code, line))
+        self.found[(code, line)] = new if old is None else old.merged(new)
 
     def _of(self, buckets: Iterable[Bucket]) -> list[_State]:
         return [self.states.setdefault(bucket, _State()) for bucket in buckets]
 
     def _clear(self, index: int, event: Event) -> None:
         for state in self._of(event.buckets):
-            if state.phase == "FRESH":
-                state.lost += [(backward, event) for _, backward in state.contributions]
+            state.lost += [(b, event) for at, b in state.contributions if at not in self.used]
             state.touched = True
             state.contributions = []
             state.spent = state.fresh = False
@@ -146,6 +153,7 @@ class _Judge:
         if phases != {"EMPTY"}:
             self.empty_steps.pop((event.owner, event.line), None)
         for state in states:
+            self.used.update(at for at, _ in state.contributions)
             if state.contributions:
                 state.spent, state.fresh = True, False
             state.scaler = None
@@ -171,21 +179,15 @@ class _Judge:
         self.all_empty[key] = self.all_empty.get(key, 0) + 1
         if self.all_empty[key] >= 2:
             code = "ZG102" if clears else "ZG401"
-            sure = self.empty_steps[key] >= 2
-            old = self.found.get((code, event.line))
-            if old is None or (sure and not old.sure):
-                self.found[(code, event.line)] = Fault(code, (event.line, *clears), sure)
+            self._add(code, event.line, *clears, sure=self.empty_steps[key] >= 2)
 
     def _window(self, event: Event, states: list[_State]) -> None:
         for state in states:
             used = {backward.line for _, backward in state.contributions}
             for backward, clear in state.lost:
                 # Losing another spot's backward is a waste, and no proof of a broken window.
-                old = self.found.get(("ZG501", clear.line))
                 sure = backward.line in used
-                if old is None or (sure and not old.sure):
-                    lines = (clear.line, event.line)
-                    self.found[("ZG501", clear.line)] = Fault("ZG501", lines, sure)
+                self._add("ZG501", clear.line, event.line, sure=sure)
 
     def _leaked(self, index: int, event: Event, states: list[_State]) -> bool:
         for state in states:
@@ -205,7 +207,7 @@ class _Judge:
             return False
         after: list[Event] = []
         for later in self.events[second + 1 :]:
-            if later.kind in ("backward", "clear", "assign"):
+            if later.kind in ("backward", "clear", "assign") and later.buckets & event.buckets:
                 break
             if later.kind == "step" and later.buckets & self.events[second].buckets:
                 after.append(later)

@@ -184,7 +184,9 @@ def _keep(outcome: Outcome, execution: Execution, until: Callable[[Fault], bool]
     keys = {(fault.code, fault.lines[0]) for fault in found if fault.sure}
     outcome.every_path = keys if outcome.paths == 0 else outcome.every_path & keys
     for fault in found:
-        outcome.faults.setdefault((fault.code, fault.lines[0]), fault)
+        key = (fault.code, fault.lines[0])
+        known = outcome.faults.get(key)
+        outcome.faults[key] = fault if known is None else known.merged(fault)
     outcome.paths += 1
     return until is not None and any(until(fault) for fault in found)
 
