@@ -34,8 +34,8 @@ INTRODUCTION = """\
 Two questions, measured on public training code: does it find a fault that is there, and does it
 stay silent where there is none? The corpus is {repositories} repositories, named with their
 commits in `benchmarks/accuracy/corpus.toml`; none of their code is in this project. One half was
-open to the authors of the checker while they worked (*development*), the other was first run when
-the checker was finished (*held out*).
+open to the authors of the checker while they worked (*development*), the other is not run before
+the checker is finished (*held out*).
 
 ## Finding faults
 
@@ -116,8 +116,9 @@ def recall_section(half: str, result: dict[str, Any]) -> list[str]:
 
 def originals_section(results: dict[str, dict[str, Any]]) -> list[str]:
     labels = read_labels()
-    lines = ["## Staying silent", "", "Every finding on the untouched code was read by someone who"]
-    lines += ["did not write the rules, who was given the file and the question only.", ""]
+    lines = ["## Staying silent", "", "Findings on the untouched code are read and labelled by"]
+    lines += ["someone who did not write the rules, given the file and the question only; those"]
+    lines += ["still unread are counted as not labelled.", ""]
     lines += ["| half | training files | findings | true | false | not labelled |"]
     lines += ["|---|--:|--:|--:|--:|--:|"]
     bugs: list[str] = []
