@@ -23,6 +23,8 @@ FAMILIES = (
     frozenset({"ZG101", "ZG201", "ZG202", "ZG402"}),
     frozenset({"ZG102", "ZG401", "ZG501", "ZG502"}),
 )
+NOTES = ("ZG502", "ZG503")
+WORSE = frozenset({"ZG101", "ZG102", "ZG401", "ZG402", "ZG501", "ZG504"})
 MORE_DRAWS = 12  # of the data, before a finding of the checker counts as not seen
 ASKED = Asked(may=True, notes=True, offer=False)
 
@@ -97,12 +99,15 @@ def compare(text: str, path: str = "program.py") -> Comparison:
     certain = [said for said in result.read if said.certain and said.code not in STATIC_ONLY]
     result.only_static = [said for said in result.read if said.code in STATIC_ONLY]
     missing = [said for said in certain if not _is_told(said, seen.values())]
+    result.covered = [said for said in missing if _is_covered(said, result.read, seen.values())]
+    missing = [said for said in missing if said not in result.covered]
     if missing and "x.sum() >" in text:
         for where in surroundings(text, MORE_DRAWS):
             if where.data >= 3 and missing:
                 _take(run(text, path, where), where, result, seen, at)
                 missing = [said for said in missing if not _is_told(said, seen.values())]
-    result.confirmed = [said for said in certain if said not in missing]
+    told = [said for said in certain if said not in result.covered]
+    result.confirmed = [said for said in told if said not in missing]
     for said in missing:
         _explain_silence(said, text, path, result)
     result.seen = list(seen.values())
@@ -111,7 +116,7 @@ def compare(text: str, path: str = "program.py") -> Comparison:
             result.only_live.append(said)
         elif _is_told(said, result.read):
             result.matched.append(said)
-        elif _is_covered(said, result.read):
+        elif _is_covered(said, result.read, result.seen):
             result.covered.append(said)
         elif result.unresolved:
             result.excused.append(said)
@@ -133,20 +138,35 @@ def as_meant(text: str, read: list[Said]) -> str:
 
 
 def _explain_silence(said: Said, text: str, path: str, result: Comparison) -> None:
-    """Why was a certain finding not seen live: did its path not run, or do the two disagree?
-
-    Rules that are judged over windows need two whole ones, and an absent gradient ends the run.
-    """
-    least = {"ZG104": 1, "ZG502": 4}.get(said.code, 3)
+    """Why was a certain finding not seen live: did its path not run, or do the two disagree?"""
+    ran = traceless = False
     for where in surroundings(text, MORE_DRAWS):
         outcome = run(text, path, where, traced=True)
-        if all(outcome.lines[line] >= least for line in said.lines):
-            if said.code == "ZG401" and said.line in outcome.never_filled:
-                result.traceless.append(said)
-            else:
-                result.disagreements.append(Disagreement("not seen live", said.code, said.line))
+        if outcome.error and said.code != "ZG104":
+            # It may be this very path that ends in an exception of the program's own.
+            result.not_run.append(said)
             return
-    result.not_run.append(said)
+        if _ran_often(said, outcome):
+            ran = True
+            traceless |= said.code == "ZG401" and said.line in outcome.never_filled
+    if traceless:
+        result.traceless.append(said)
+    elif ran:
+        result.disagreements.append(Disagreement("not seen live", said.code, said.line))
+    else:
+        result.not_run.append(said)
+
+
+def _ran_often(said: Said, outcome: Run) -> bool:
+    """Did all lines that a finding names run twice after the first, which is always innocent?
+
+    A window that is cleared early needs steps to be one, a tail needs epochs, and an absent
+    gradient ends the run.
+    """
+    least = {"ZG104": 1, "ZG502": 4}.get(said.code, 3)
+    if said.code == "ZG501" and max(outcome.steps.values(), default=0) < 3:
+        return False
+    return all(outcome.lines[line] >= least for line in said.lines)
 
 
 def _take(
@@ -182,14 +202,18 @@ def _is_same(one: Said, other: Said) -> bool:
     family = _family(one.code)
     if other.code not in family:
         return False
+    if one.code == "ZG203":
+        return True  # of several clears of one optimizer any may be told
     return one.line in other.lines or other.line in one.lines or bool(one.lines & other.lines)
 
 
-def _is_covered(said: Said, read: list[Said]) -> bool:
-    """Is it a note on a window that is never cleared? The stale gradient is the fault there."""
-    return said.code in ("ZG502", "ZG503") and any(
-        other.code == "ZG101" and other.line == said.line for other in read
-    )
+def _is_covered(said: Said, read: list[Said], seen: Iterable[Said]) -> bool:
+    """Is it a note on a window that has a worse fault?
+
+    What a window holds is not worth a word where it is never cleared, stepped twice, or guarded
+    by a condition that is wrong; each witness then counts in its own way.
+    """
+    return said.code in NOTES and any(other.code in WORSE for other in (*read, *seen))
 
 
 def _codes(by: Witness) -> frozenset[str]:

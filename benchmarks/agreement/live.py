@@ -52,6 +52,7 @@ class Run:
     not_checked: list[str] = field(default_factory=list)
     never_filled: set[int] = field(default_factory=set)  # steps whose gradients were never there
     lines: Counter[int] = field(default_factory=Counter)  # how often each ran, if traced
+    steps: Counter[int] = field(default_factory=Counter)  # of optimizers, by line, if traced
 
 
 def surroundings(text: str, draws: int = 3) -> Iterator[Surroundings]:
@@ -104,6 +105,7 @@ def _execute(code: CodeType, namespace: dict[str, Any], outcome: Run | None) -> 
         if any(p.grad is not None for p in held):
             filled.add(line)
         outcome.never_filled.add(line)
+        outcome.steps[line] += 1
 
     hook = register_optimizer_step_pre_hook(stepping)
     before = sys.gettrace()

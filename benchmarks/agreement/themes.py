@@ -94,6 +94,12 @@ def gan(draft: Draft) -> None:
     g_part = [*draft.write.clear(g), *draft.write.backward(g_loss), *draft.write.step(g)]
     if draft.chance(0.2):
         d_part = [Block("for part in range(3):", d_part, "loop: critic")]
+        draft.body += [*d_part, *g_part]
+        return
+    if draft.chance(0.3):  # both cleared at the top, as one optimizer would be
+        tops = [*draft.write.clear(g), *draft.write.clear(d)]
+        draft.body += [*tops, *g_part[1:], *d_part[1:]]
+        return
     draft.body += [*d_part, *g_part] if draft.chance(0.6) else [*g_part, *d_part]
 
 
@@ -125,8 +131,13 @@ def amp(draft: Draft) -> None:
     _usual(draft, pair, f"{pair.net}(x).sum()")
     if draft.chance(0.3):
         other = draft.pair("other", "opt2")
+        if draft.chance(0.3):
+            draft.body.append(draft.write.update())
         _usual(draft, other, f"{other.net}(x).sum()")
-    draft.body.append(draft.write.update())
+    if draft.chance(0.12):  # one line too high
+        draft.body.insert(-1, draft.write.update())
+    else:
+        draft.body.append(draft.write.update())
 
 
 def window(draft: Draft) -> None:
@@ -179,8 +190,9 @@ def leaf(draft: Draft) -> None:
         Line(f"loss = {net}(x + {delta}).sum()"),
         Line("loss.backward()", "backward: loss"),
         move,
-        Line(clear, "clear: leaf"),
     ]
+    if draft.chance(0.7):
+        draft.body.append(Line(clear, "clear: leaf"))
 
 
 def by_hand(draft: Draft) -> None:
