@@ -313,3 +313,15 @@ def test_a_sparse_gradient_is_refused_by_a_step_that_gathers():
     step = Step(torch.optim.SGD(table.parameters(), lr=0.1), arena=True, clip=1.0)
     with pytest.raises(StepError, match="sparse"), step:
         step.backward(table(torch.tensor([1, 1])).sum())
+
+
+def test_a_gradient_of_the_last_window_does_not_count_in_this_ones_norm():
+    first, second = nn.Linear(3, 1), nn.Linear(3, 1)
+    both = [*first.parameters(), *second.parameters()]
+    step = Step(torch.optim.SGD(both, lr=0.0), arena=True, clip=float("inf"))
+    x = torch.ones(1, 3)
+    with step:
+        step.backward(first(x).sum() * 100 + second(x).sum())
+    with step:
+        step.backward(second(x).sum())
+    assert step.grad_norm == pytest.approx(2.0)

@@ -24,9 +24,8 @@ def test_there_are_examples():
     assert len(EXAMPLES) >= 4
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_the_example_is_silent_under_check(path):
-    done = call("-m", "zerograd", "check", str(path))
+def test_the_examples_are_silent_under_check():
+    done = call("-m", "zerograd", "check", *map(str, EXAMPLES))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
