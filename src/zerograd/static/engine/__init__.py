@@ -17,6 +17,7 @@ from zerograd.static.engine.counters import first_only
 from zerograd.static.engine.flow import Flow
 from zerograd.static.engine.ir import Branch, Loop, walk
 from zerograd.static.engine.judgement import Judgement
+from zerograd.static.engine.objects import TooLong
 from zerograd.static.engine.program import Program
 from zerograd.static.engine.roots import Root, roots
 from zerograd.static.engine.uncalled import uncalled_findings
@@ -46,8 +47,11 @@ def analyze(source: Source, project: Project | None, wrappers: Wrappers) -> Outc
     if _is_foreign(program):
         return Outcome([], 0)
     findings: list[Finding] = []
-    for root in roots(program):
-        findings.extend(_judge(program, root))
+    try:
+        for root in roots(program):
+            findings.extend(_judge(program, root))
+    except TooLong:
+        program.unresolved += 1  # what was found so far stands
     findings.extend(uncalled_findings(program))
     findings.sort(key=lambda finding: not finding.certain)
     return Outcome(in_order(findings), program.unresolved)

@@ -42,6 +42,7 @@ CUTS = frozenset(
 
 def evaluate(frame: Frame, node: ast.AST) -> Value:
     """Return what `node` stands for; events inside it go to the frame."""
+    frame.program.spend()
     read = _READERS.get(type(node))
     return read(frame, node) if read is not None else _other(frame, node)
 

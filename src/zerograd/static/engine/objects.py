@@ -35,7 +35,12 @@ if TYPE_CHECKING:
     from zerograd.static.engine.frame import Frame
     from zerograd.static.engine.unit import ClassUnit
 
+FUEL = 60_000  # expressions read for one file: some hundred times what a large script needs
 _HAND = "by hand: "
+
+
+class TooLong(Exception):
+    """Reading has taken more work than a file is given."""
 
 
 class Objects:
@@ -46,6 +51,7 @@ class Objects:
     """
 
     def __init__(self) -> None:
+        self._fuel = FUEL
         self.frozen: frozenset[str] = frozenset()
         self.peeking = False  # reading an expression only to learn what it is
         self.guarded = False  # behind a test that the gradient is there
@@ -59,6 +65,12 @@ class Objects:
         self._scalers: dict[str, Scaler] = {}
         self._hands: dict[frozenset[str], Optimizer] = {}
         self._attached: dict[tuple[str, str], Value] = {}
+
+    def spend(self) -> None:
+        """Count one expression read; past what a file is given, stop."""
+        self._fuel -= 1
+        if self._fuel < 0:
+            raise TooLong
 
     def _provisional(self, what: str) -> str:
         self._made += 1

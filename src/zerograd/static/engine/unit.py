@@ -16,6 +16,7 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 # a function whose text holds none of these has no events of its own
 EVENT_WORDS = ("backward", "zero_grad", ".step", ".grad", "unscale_", "clip_grad", "requires_grad")
+_CALL = re.compile(r"(?<!def )(?<!\w)(self\.|[\w\])]*\.)?(\w+)\(")
 # methods that everything has: a call of one says nothing
 _COMMON = frozenset(("train", "step", "eval", "forward", "update", "__init__", "__call__", "run"))
 
@@ -55,8 +56,8 @@ class Unit:
     """A module as the engine reads it."""
 
     __slots__ = (
-        "_calls",
         "_changing",
+        "_leading",
         "_texts",
         "classes",
         "functions",
@@ -74,7 +75,7 @@ class Unit:
         self.stars: list[tuple[str, int]] = []
         self._texts: dict[int, str] = {}
         self._changing: frozenset[str] | None = None
-        self._calls: re.Pattern[str] | None = None
+        self._leading: tuple[frozenset[str], frozenset[str]] | None = None
         self._collect(source.tree.body)
 
     def _collect(self, body: list[ast.stmt]) -> None:
@@ -156,34 +157,39 @@ class Unit:
     def has_events(self, node: ast.AST) -> bool:
         """May the text of `node` hold an event, or a call of what does?"""
         text = self.text_of(node)
-        return any(word in text for word in EVENT_WORDS) or bool(self._acting().search(text))
+        if any(word in text for word in EVENT_WORDS):
+            return True
+        functions, methods = self._acting()
+        for owner, name in _CALL.findall(text):
+            if not owner and name in functions:
+                return True
+            if owner and name in methods and (owner == "self." or name not in _COMMON):
+                return True
+        return False
 
-    def _acting(self) -> re.Pattern[str]:
-        """Return what finds a call of a function of this module that has events."""
-        if self._calls is None:
-            named = [(node.name, "", node) for node in self.functions.values()]
+    def _acting(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the functions and methods of this module that lead to events."""
+        if self._leading is None:
+            named = [(node.name, False, node) for node in self.functions.values()]
             for cls in self.classes.values():
-                named += [(method.name, "self.", method) for method in cls.methods.values()]
-            found: dict[str, None] = {}
-            waiting = list(named)
-            pattern = re.compile("(?!)")
-            while True:
-                fresh = [
-                    each
-                    for each in waiting
-                    if any(word in self.text_of(each[2]) for word in EVENT_WORDS)
-                    or pattern.search(self.text_of(each[2]))
-                ]
-                if not fresh:
-                    break
-                waiting = [each for each in waiting if each not in fresh]
-                for name, owner, _ in fresh:
-                    if owner:
-                        found[rf"self\.{name}\("] = None
-                        if name not in _COMMON:
-                            found[rf"\.{name}\("] = None
-                    else:
-                        found[rf"(?<!def )(?<![\w.]){name}\("] = None
-                pattern = re.compile("|".join(found) or "(?!)")
-            self._calls = pattern
-        return self._calls
+                named += [(method.name, True, method) for method in cls.methods.values()]
+            callers: dict[tuple[str, bool], list[tuple[str, bool]]] = {}
+            waiting: list[tuple[str, bool]] = []
+            for name, bound, node in named:
+                text = self.text_of(node)
+                if any(word in text for word in EVENT_WORDS):
+                    waiting.append((name, bound))
+                for owner, called in _CALL.findall(text):
+                    if owner in ("", "self.") or called not in _COMMON:
+                        callers.setdefault((called, bool(owner)), []).append((name, bound))
+            found: set[tuple[str, bool]] = set()
+            while waiting:
+                each = waiting.pop()
+                if each not in found:
+                    found.add(each)
+                    waiting.extend(callers.get(each, ()))
+            self._leading = (
+                frozenset(name for name, bound in found if not bound),
+                frozenset(name for name, bound in found if bound),
+            )
+        return self._leading
