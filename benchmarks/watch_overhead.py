@@ -228,12 +228,12 @@ def main() -> None:
     torch.set_num_threads(1)
     scale = 1 if options.quick else 4
     rows = [
-        compare("tiny MLP", mlp(), Watched(), blocks=10 * scale, count=250),
-        compare("tiny MLP, trace", mlp(), Watched(trace=True), blocks=10 * scale, count=250),
+        compare("tiny MLP", mlp(), Watched(), blocks=5 * scale, count=500),
+        compare("tiny MLP, trace", mlp(), Watched(trace=True), blocks=5 * scale, count=500),
         compare("10 ms step", large(), Watched(), blocks=5 * scale, count=20),
     ]
     for parameters in (10, 100, 1_000, 10_000):
-        count = max(2, 1_000 // parameters)
+        count = max(4, 5_000 // parameters)
         name = f"{parameters:,} parameters"
         rows.append(compare(name, many(parameters), Watched(), blocks=5 * scale, count=count))
     rows += rivals(scale)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 from zerograd.lifecycle.events import Event
 from zerograd.lifecycle.findings import Finding
@@ -17,7 +17,14 @@ from zerograd.runtime.ride import Call, Leg, Ride, Ring, Rounds
 MOST_SYMBOLS = 8192
 
 Speak = Callable[[Finding, Event | None], None]
-Write = Callable[[Event, int], None]
+
+
+class TraceSink(Protocol):
+    """Whatever takes events down: `zerograd.trace.writer.TraceWriter` does."""
+
+    def write(
+        self, event: Event, *, iteration: int, extra: Mapping[str, Any] | None = None
+    ) -> None: ...
 
 
 class Feeding:
@@ -25,7 +32,8 @@ class Feeding:
 
     Args:
         speak: takes each finding as it comes, with the event that gave rise to it.
-        write: takes down each event, with the number of its round.
+        trace: takes down each event, with the number of its round.
+        word: puts an event into the user's names.
         come_back: called with the threads concerned when a ride has ended.
     """
 
@@ -33,7 +41,8 @@ class Feeding:
         self,
         rules: Iterable[Rule],
         speak: Speak,
-        write: Write | None,
+        trace: TraceSink | None,
+        word: Callable[[Event], Event],
         come_back: Callable[[set[int]], None],
     ) -> None:
         self.memo = Memo(rules)
@@ -46,7 +55,8 @@ class Feeding:
         self.may_ride: Callable[[], bool] = lambda: True
         self.protect: Callable[[Callable[[], None]], Callable[[], None]] = lambda act: act
         self._speak = speak
-        self._write = write
+        self._trace = trace
+        self._word = word
         self._come_back = come_back
 
     def forget(self) -> None:
@@ -82,8 +92,8 @@ class Feeding:
         node = memo.node
         findings = memo.feed(symbol)
         edge = memo.edge
-        if self._write is not None:
-            self._write(symbol.event, memo.rounds)
+        if self._trace is not None:
+            self._trace.write(self._shown(symbol), iteration=memo.rounds)
         if findings or (symbol.call is None and not symbol.is_by_hand):
             self.rounds.spoil()
         else:
@@ -96,18 +106,27 @@ class Feeding:
             self._speak(finding, symbol.event)
 
     def _begin_ride(self, ring: Ring) -> None:
-        write = self._write_leg if self._write is not None else None
+        write = None
+        if self._trace is not None:
+            for symbol in ring.symbols:
+                self._shown(symbol)
+            write = self._write_leg
         going = Ride(ring, self.protect(self.end_ride), self.protect(self._count_lap), write)
         if hooks.set_ride(going):
             self.ride = going
 
+    def _shown(self, symbol: Symbol) -> Event:
+        shown = symbol.shown
+        if shown is None:
+            shown = symbol.shown = self._word(symbol.event)
+        return shown
+
     def _write_leg(self, leg: Leg) -> None:
-        going, write = self.ride, self._write
-        if going is None or write is None:
-            return
-        rounds = self.memo.rounds + going.laps
-        for event in leg.events:
-            write(event, rounds)
+        going, trace = self.ride, self._trace
+        if going is not None and trace is not None:
+            rounds = self.memo.rounds + going.laps
+            for symbol in leg.symbols:
+                trace.write(symbol.shown or symbol.event, iteration=rounds)
 
     def _count_lap(self) -> None:
         if self.ride is None:

@@ -45,7 +45,6 @@ class Ledger:
         self._counts: dict[tuple[str, Spot], int] = {}
         self._dropped: set[tuple[str, Spot]] = set()  # hidden or allowed
         self._allowances: dict[str, tuple[Allowance, ...]] = {}
-        self._worded: dict[int, tuple[Event, Event]] = {}
         self.recorder: Recorder | None = None
 
     @property
@@ -126,10 +125,7 @@ class Ledger:
 
     def _in_words(self, finding: Finding, buckets: list[Bucket]) -> Finding:
         """Return the finding with the user's own names in it, and what a live run knows."""
-
-        def word(text: str) -> str:
-            return _TOKEN.sub(lambda token: self.word(token.group()), text)
-
+        word = self._in_words_of
         trail = tuple(
             TrailStep(step.spot, word(step.text), step.code or _line_at(step.spot))
             for step in finding.trail
@@ -153,20 +149,15 @@ class Ledger:
 
     def in_users_names(self, event: Event) -> Event:
         """Return the event with the user's names for optimizers and scalers in it."""
-        known = self._worded.get(id(event))
-        if known is None or known[0] is not event:
-            if len(self._worded) > 4096:
-                self._worded.clear()
-            worded = replace(
-                event,
-                owner=_TOKEN.sub(lambda token: self.word(token.group()), event.owner),
-                scaler=_TOKEN.sub(lambda token: self.word(token.group()), event.scaler),
-                fills=frozenset(
-                    _TOKEN.sub(lambda token: self.word(token.group()), each) for each in event.fills
-                ),
-            )
-            known = self._worded[id(event)] = (event, worded)
-        return known[1]
+        return replace(
+            event,
+            owner=self._in_words_of(event.owner),
+            scaler=self._in_words_of(event.scaler),
+            fills=frozenset(map(self._in_words_of, event.fills)),
+        )
+
+    def _in_words_of(self, text: str) -> str:
+        return _TOKEN.sub(lambda token: self.word(token.group()), text)
 
     def _share(self, finding: Finding, buckets: list[Bucket]) -> float | None:
         if finding.rule.code != "ZG101" or self.recorder is None:

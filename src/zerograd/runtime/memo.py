@@ -31,6 +31,7 @@ class Symbol:
     event: Event
     call: Any = None  # how the hooks know it again; see `ride`
     is_by_hand: bool = False  # done to `.grad` itself, in no call
+    shown: Event | None = None  # the event in the user's names, for a trace
     count: int = 0
 
 

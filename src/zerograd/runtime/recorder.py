@@ -26,7 +26,7 @@ from zerograd.runtime.buckets import GONE, MOST_BUCKETS, NEW, SAME, TOUCHED, Buc
 from zerograd.runtime.call_site import Site, argument_of
 from zerograd.runtime.care import Care
 from zerograd.runtime.confirm import Looks
-from zerograd.runtime.feeding import Feeding, Speak, Write
+from zerograd.runtime.feeding import Feeding, Speak, TraceSink
 from zerograd.runtime.leaves import Leaves
 from zerograd.runtime.owners import IN_BACKWARD, Owners, holds_canary
 from zerograd.runtime.replicas import Replicas
@@ -73,9 +73,10 @@ class Recorder(Feeding):
         *,
         only: Callable[[Any], bool] | None = None,
         wants: Callable[[Tensor], bool] | None = None,
-        trace: Write | None = None,
+        trace: TraceSink | None = None,
+        word: Callable[[Event], Event] = lambda event: event,
     ) -> None:
-        super().__init__(rules, speak, trace, self._come_back_to)
+        super().__init__(rules, speak, trace, word, self._come_back_to)
         self.looks = Looks()
         self.owners = Owners(self.memo, self.forget, self._owner_ends, self.note, only)
         self.partition = self.owners.partition

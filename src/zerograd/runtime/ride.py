@@ -55,7 +55,7 @@ class Leg:
     at: int
     kind: int
     node: Node  # of the judge, before it
-    events: tuple[Event, ...] = ()  # it, after what was done by hand before it
+    symbols: tuple[Symbol, ...] = ()  # it, after what was done by hand before it
     next: Leg = field(init=False)
     is_last: bool = False
 
@@ -230,13 +230,13 @@ class Rounds:
 
 def _ring_of(passed: Sequence[_Passed]) -> Ring:
     legs: list[Leg] = []
-    events: tuple[Event, ...] = ()
+    due: tuple[Symbol, ...] = ()
     for symbol, node, call, _ in passed:
-        events = (*events, symbol.event)
+        due = (*due, symbol)
         if call is not None:
-            legs.append(Leg(call.key, call.depth, call.code, call.at, call.kind, node, events))
-            events = ()
-    legs[0].events = (*events, *legs[0].events)
+            legs.append(Leg(call.key, call.depth, call.code, call.at, call.kind, node, due))
+            due = ()
+    legs[0].symbols = (*due, *legs[0].symbols)
     for n, leg in enumerate(legs):
         leg.next = legs[(n + 1) % len(legs)]
     legs[-1].is_last = True

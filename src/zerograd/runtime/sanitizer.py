@@ -6,21 +6,21 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Literal, ParamSpec, Protocol, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 
 from zerograd.errors import GradientError, GradientWarning, UsageError
-from zerograd.lifecycle.events import Event
 from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.state import BucketState
 from zerograd.rules import ALL_RULES
 from zerograd.rules.selection import select_rules
 from zerograd.runtime import hooks, ledger
 from zerograd.runtime.absent import add_note, explain_absence, without_frames_of
+from zerograd.runtime.feeding import TraceSink
 from zerograd.runtime.guard import Guard
 from zerograd.runtime.ledger import Ledger
 from zerograd.runtime.recorder import Recorder
@@ -33,14 +33,6 @@ _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 _active: list[Sanitizer] = []
 _lock = threading.RLock()
-
-
-class TraceSink(Protocol):
-    """Whatever takes events down: `zerograd.trace.writer.TraceWriter` does."""
-
-    def write(
-        self, event: Event, *, iteration: int, extra: Mapping[str, Any] | None = None
-    ) -> None: ...
 
 
 class Sanitizer:
@@ -224,14 +216,11 @@ class Sanitizer:
             self._ledger.take,
             only=only.has_optimizer if only else None,
             wants=only.has_parameter if only else None,
-            trace=self._write if self._trace is not None else None,
+            trace=self._trace,
+            word=self._ledger.in_users_names,
         )
         self._ledger.recorder = recorder
         return recorder
-
-    def _write(self, event: Event, iteration: int) -> None:
-        if self._trace is not None:
-            self._trace.write(self._ledger.in_users_names(event), iteration=iteration)
 
     def _tell(self, finding: Finding) -> None:
         if self._on_finding is not None:
