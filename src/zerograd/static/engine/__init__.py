@@ -15,7 +15,7 @@ from zerograd.lifecycle.findings import Finding, in_order
 from zerograd.static.engine.buckets import Buckets
 from zerograd.static.engine.counters import first_only
 from zerograd.static.engine.flow import Flow
-from zerograd.static.engine.ir import Branch, Loop, walk
+from zerograd.static.engine.ir import Branch, Happening, Haze, Jump, Loop, Node, Reset, walk
 from zerograd.static.engine.judgement import Judgement
 from zerograd.static.engine.objects import TooLong
 from zerograd.static.engine.program import Program
@@ -62,12 +62,7 @@ def _judge(program: Program, root: Root) -> list[Finding]:
     if not buckets.tracked:
         return []
     nodes = walk(root.block)
-    counts: dict[str, int] = {}
-    for node in nodes:
-        if isinstance(node, Branch) and node.atom:
-            counts[node.atom] = counts.get(node.atom, 0) + 1
-    chosen = sorted(counts, key=lambda key: -counts[key])[:MOST_ATOMS]
-    atoms = {key: number for number, key in enumerate(chosen)}
+    atoms = _atoms(nodes)
     varying = {
         id(node): frozenset(number for key, number in atoms.items() if program.varies(node, key))
         for node in nodes
@@ -86,6 +81,25 @@ def _judge(program: Program, root: Root) -> list[Finding]:
         *window_findings(program, buckets, flow, atoms),
         *unused(buckets),
     ]
+
+
+def _atoms(nodes: list[Node]) -> dict[str, int]:
+    """Return the conditions worth telling apart, those around most events first."""
+    weights: dict[str, int] = {}
+    for node in nodes:
+        if isinstance(node, Branch) and node.atom:
+            weight = 0
+            for inner in walk([*node.then, *node.otherwise]):
+                if isinstance(inner, Happening):
+                    weight += 4 * (inner.event is not None)
+                elif isinstance(inner, Haze | Reset):
+                    weight += bool(inner.buckets)
+                elif isinstance(inner, Jump):
+                    weight += inner.how != "raise"
+            if weight:
+                weights[node.atom] = weights.get(node.atom, 0) + weight
+    chosen = sorted(weights, key=lambda key: -weights[key])[:MOST_ATOMS]
+    return {key: number for number, key in enumerate(chosen)}
 
 
 def _is_foreign(program: Program) -> bool:

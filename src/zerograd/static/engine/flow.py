@@ -232,11 +232,15 @@ class Flow:
 
     def _loop(self, node: Loop, point: Point, exits: Exits) -> Point | None:
         """Three rounds at least, then until nothing new comes round."""
+        if node.once:
+            inner = Exits()
+            end = self._block(node.body, point, inner)
+            exits.returns.extend(inner.returns)
+            return _join([end, *inner.breaks, *inner.continues])
         varying = self._varying.get(id(node), frozenset())
         first = self._firsts.get(id(node), NO_LITERALS)
         later = frozenset(each ^ 1 for each in first)
-        if not node.once:
-            point = self._entered(node, point)
+        point = self._entered(node, point)
         if first:
             point = _known(point, first)
         seen: dict[str, set[Pair]] = {bucket: set(pairs) for bucket, pairs in point.items()}

@@ -90,7 +90,14 @@ class Unit:
                 for inner in ("body", "orelse", "finalbody"):
                     self._collect(getattr(node, inner, []))
                 for handler in getattr(node, "handlers", []):
-                    self._collect(handler.body)
+                    # a stand-in for what the try could not import
+                    self._collect(
+                        [
+                            each
+                            for each in handler.body
+                            if getattr(each, "name", "") not in self.imports
+                        ]
+                    )
 
     def add_import(self, node: ast.Import | ast.ImportFrom) -> None:
         """Note what an import binds, wherever it stands."""
