@@ -216,7 +216,8 @@ class Judgement:
                 held = [b for b in event.buckets if b in self._buckets.holdings[owner]]
                 if not held or truth == self._stepping_side(owner, guard):
                     continue
-                if all(self._drops(node, b, owner, before) for b in held):
+                strict = guard in node.guards  # then a step before it in this round excuses it
+                if all(self._drops(node, b, owner, before, strict) for b in held):
                     name = self._names.get(owner, owner)
                     state = self._example(node, held[0], before)
                     yield self._finding(node, "ZG501", state, True, name)
@@ -253,12 +254,12 @@ class Judgement:
             if before in pair[1] and not self._flow.states[pair[0]][0].unknown
         ]
 
-    def _drops(self, node: Happening, bucket: str, owner: str, before: int) -> bool:
+    def _drops(self, node: Happening, bucket: str, owner: str, before: int, strict: bool) -> bool:
         """Do all judged states lose something, but for those that another way stepped?"""
         drops = []
         for number, _ in self._judged(node, bucket, before):
             state = self._flow.states[number][0]
-            if state.phase(owner) is not Phase.SPENT:
+            if strict or state.phase(owner) is not Phase.SPENT:
                 drops.append(
                     any(not each.used_by and owner in each.fills for each in state.contributions)
                 )
