@@ -119,7 +119,9 @@ RESULTS  := benchmarks/results
 
 bench-accuracy: $(STAMPS)/dev ## findings on pinned public code: precision and recall
 	$(PY) -m benchmarks.accuracy.measure --corpus $(CORPUS) --results $(RESULTS)/accuracy_development.json
-bench-agreement: $(STAMPS)/dev ## 10,000 generated programs: the checker against brute force
+bench-agreement: $(STAMPS)/dev ## 10,000 generated programs: the checker against the live witness
+	$(PY) -m benchmarks.agreement --programs $(PROGRAMS) --jobs $(JOBS)
+bench-exhaustive: $(STAMPS)/dev ## 10,000 generated programs: the checker against brute force
 	$(PY) -m benchmarks.accuracy.agreement --count $(PROGRAMS)
 bench-check-speed: $(STAMPS)/dev ## how long `zerograd check` takes, beside ruff and rivals
 	$(PY) -m benchmarks.check_speed --training $(CORPUS) --mixed $(MIXED) --rivals $(RIVALS) \

@@ -77,7 +77,18 @@ def _change(draft: Draft) -> str:
     held, at = chance.choice(spots)
     node = held[at]
     kind = chance.choices(
-        ["delete", "double", "swap", "guard", "hoist", "insert", "skip", "wrong", "uncalled", "sink"],
+        [
+            "delete",
+            "double",
+            "swap",
+            "guard",
+            "hoist",
+            "insert",
+            "skip",
+            "wrong",
+            "uncalled",
+            "sink",
+        ],
         [6, 2, 3, 5, 3, 3, 2, 2, 1, 1],
     )[0]
     if kind == "delete":
@@ -112,9 +123,9 @@ def _change(draft: Draft) -> str:
     elif kind == "wrong":
         if len(draft.pairs) < 2 or not isinstance(node, Line):
             return ""
-        one, other = chance.sample(draft.pairs, 2)
-        text = node.text.replace(f"{one.opt}.", f"{other.opt}.")
-        text = text.replace(f"({one.opt})", f"({other.opt})")
+        right, wrong = chance.sample(draft.pairs, 2)
+        text = node.text.replace(f"{right.opt}.", f"{wrong.opt}.")
+        text = text.replace(f"({right.opt})", f"({wrong.opt})")
         if text == node.text:
             return ""
         held[at] = Line(text, node.tag)

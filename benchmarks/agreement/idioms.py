@@ -85,11 +85,8 @@ class Idioms:
             return Block(head, [Line("p.grad = None")], tag, whole=True)
         if kind == "unguarded zero_()":
             return Block(head, [Line("p.grad.zero_()")], tag, whole=True)
-        inside: list[Node] = {
-            "grad.zero_()": [Line("p.grad.zero_()")],
-            "grad.data.zero_()": [Line("p.grad.data.zero_()")],
-            "grad.detach_().zero_()": [Line("p.grad.detach_()"), Line("p.grad.zero_()")],
-        }[kind]
+        inside: list[Node] = [Line("p.grad.detach_()")] if "detach_" in kind else []
+        inside.append(Line("p.grad.data.zero_()" if "data" in kind else "p.grad.zero_()"))
         return Block(head, [Block("if p.grad is not None:", inside)], tag, whole=True)
 
     def backward(self, loss: str, *, divide: int = 0) -> list[Node]:

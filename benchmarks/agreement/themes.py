@@ -115,7 +115,9 @@ def shared(draft: Draft) -> None:
         clear: list[Node] = [Line(f"{pair.opt}.zero_grad()", "clear: optimizer")]
         _in_some_order(draft, clear, fill, draft.write.step(pair))
         return
-    first = Pair(one, draft.optimizer("opt", f"list({enc}.parameters()) + list({one}.parameters())"))
+    first = Pair(
+        one, draft.optimizer("opt", f"list({enc}.parameters()) + list({one}.parameters())")
+    )
     second = Pair(two_, draft.optimizer("opt2", f"{two_}.parameters()"))
     draft.pairs += [first, second]
     for pair in (first, second):
@@ -256,9 +258,7 @@ def _usual(draft: Draft, pair: Pair, loss: str) -> None:
     _in_some_order(draft, clear, fill, step)
 
 
-def _in_some_order(
-    draft: Draft, clear: list[Node], fill: list[Node], step: list[Node]
-) -> None:
+def _in_some_order(draft: Draft, clear: list[Node], fill: list[Node], step: list[Node]) -> None:
     orders = [[*clear, *fill, *step], [*fill, *step, *clear]]
     if len(fill) == 2:
         orders.append([fill[0], *clear, fill[1], *step])

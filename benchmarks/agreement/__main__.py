@@ -1,0 +1,83 @@
+"""Compare the two witnesses on generated programs.
+
+python -m benchmarks.agreement --programs 10000
+python -m benchmarks.agreement --show 185
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from benchmarks.agreement.compare import compare
+from benchmarks.agreement.generate import generate
+from benchmarks.agreement.report import Tally, as_text
+from benchmarks.agreement.shrink import shrink
+from benchmarks.agreement.work import prepare, tally
+
+PART = 250  # programs that one process takes at a time
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+def _small(text: str, kind: str, code: str) -> str:
+    def shows(candidate: str) -> bool:
+        if ("count += 1" in text) != ("count += 1" in candidate):
+            return False  # a counter that stands still is another program
+        try:
+            found = compare(candidate)
+        except Exception:
+            return False
+        broken = any(error.startswith(("NameError", "UnboundLocal")) for error in found.errors)
+        return not broken and any(each.key == (kind, code) for each in found.disagreements)
+
+    return shrink(text, shows)
+
+
+def _show(seed: int) -> None:
+    program = generate(seed)
+    result = compare(program.text)
+    print(_numbered(program.text))
+    print("read", [(each.code, each.line, each.certain) for each in result.read])
+    print("seen", [(each.code, each.line) for each in result.seen], result.errors[:1])
+    for each in result.disagreements:
+        print(f"\n{each.kind}: {each.code} at line {each.line}; the smallest such program:")
+        print(_numbered(_small(program.text, each.kind, each.code)))
+
+
+def _numbered(text: str) -> str:
+    return "\n".join(f"{n:3} {line}" for n, line in enumerate(text.splitlines(), 1))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--programs", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0, help="of the first program")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--results", type=Path, default=RESULTS / "agreement.json")
+    parser.add_argument("--show", type=int, metavar="SEED", help="one program, shrunk")
+    args = parser.parse_args()
+    if args.show is not None:
+        prepare()
+        _show(args.show)
+        return 0
+    last = args.seed + args.programs
+    parts = [range(at, min(at + PART, last)) for at in range(args.seed, last, PART)]
+    total = Tally()
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(args.jobs, context, initializer=prepare) as pool:
+        for part in pool.map(tally, parts):
+            total.add(part)
+            print(f"{total.programs} programs", file=sys.stderr)
+    args.results.write_text(json.dumps(total.to_json(), indent=2) + "\n", encoding="utf-8")
+    text = as_text(total)
+    args.results.with_suffix(".md").write_text(text, encoding="utf-8")
+    print(text)
+    return 1 if total.disagreements else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
