@@ -365,6 +365,8 @@ def _thing_method(
     """A method of a network, a tensor, or a thing known by its path only."""
     program = frame.program
     path = base.path if isinstance(base, Named) else ""
+    if path and is_scaler_name(path) and name != "backward":
+        return scaler_method(frame, node, program.named_scaler(path), name, arguments)
     if name == "backward":
         return _backward(frame, node, base, arguments)
     if name == "step":
@@ -378,8 +380,6 @@ def _thing_method(
             return optimizer_method(frame, node, optimizer, "zero_grad", arguments)
         clear(frame, node, base, arguments)
         return NOTHING
-    if path and is_scaler_name(path):
-        return scaler_method(frame, node, program.named_scaler(path), name, arguments)
     if path and is_optimizer_name(path) and not is_scheduler_name(path):
         optimizer = program.named_optimizer(path)
         return optimizer_method(frame, node, optimizer, name, arguments)
@@ -462,6 +462,10 @@ def _container_method(
         elif name in ("step", "zero_grad"):
             for each in base.items:
                 _method(frame, node, each, name)
+        elif name == "values":  # of a dict whose keys are not known
+            return base
+        elif name == "items":
+            return Several([Several([NOTHING, each]) for each in base.items], base.open)
         return NOTHING
     if name == "values":
         return Several(list(base.items.values()))

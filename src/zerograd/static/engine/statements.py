@@ -499,7 +499,8 @@ def _define(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
 
 def _class(frame: Frame, node: ast.ClassDef) -> None:
     known = frame.unit.classes.get(node.name)
-    if known is None or known.node is not node:
+    stands_in = known is None and node.name in frame.unit.imports
+    if not stands_in and (known is None or known.node is not node):
         frame.locals[node.name] = Class(ClassUnit(node, frame.unit))
 
 

@@ -107,7 +107,10 @@ def words_of(path: str) -> tuple[str, ...]:
 
 
 def is_optimizer_name(path: str) -> bool:
-    """Does the name alone suggest an optimizer?"""
+    """Does the name alone suggest an optimizer? `opts[0]` does, and `options["opt"]`."""
+    base, bracket, key = path.rpartition("[")
+    if bracket:
+        return is_optimizer_name(base) or is_optimizer_name(key)
     words = words_of(path)
     if any(word in _SCHEDULER_WORDS or word in _ABOUT for word in words):
         return False

@@ -1,0 +1,43 @@
+"""What the engine understands, one loop a shape: each line that breaks a rule says so itself.
+
+`# expect: ZG101` stands on the line the finding must point at; a loop without
+it is right, and nothing may be said of it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import zerograd
+
+LOOPS = Path(__file__).parent / "loops"
+EXPECTED = re.compile(r"# expect: (ZG\d{3})")
+CASES = {
+    f"{file.stem}-{title}": text
+    for file in sorted(LOOPS.glob("*.txt"))
+    for title, text in re.findall(
+        r"^## (.+?)\n(.*?)(?=^## |\Z)", file.read_text("utf-8"), re.M | re.S
+    )
+}
+SETTING = "import torch\nfrom torch import nn, optim\nimport torch.nn.functional as F\n"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_engine_says_what_the_loop_says(name: str) -> None:
+    source = SETTING + CASES[name]
+    expected = {
+        (code, number)
+        for number, line in enumerate(source.splitlines(), 1)
+        for code in EXPECTED.findall(line)
+    }
+    found = {
+        (each.rule.code, each.spot.line) for each in zerograd.check_source(source, f"{name}.py")
+    }
+    assert found == expected
+
+
+def test_every_file_of_loops_holds_some() -> None:
+    assert len(CASES) > 60
