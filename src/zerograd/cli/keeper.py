@@ -31,11 +31,11 @@ def keep(path: str) -> None:
         if not ranks and time.monotonic() - began > NOBODY_COMES:
             return
         killed = [shard for shard in ranks if shard.was_killed]
-        if ranks and not any(shard.lives for shard in ranks):
-            # They have all gone: nobody else will speak, unless one is late to start.
-            if killed or any(shard.exit for shard in ranks) or _is_late(began):
-                _speak(folder, last=True)
-                return
+        gone = bool(ranks) and not any(shard.lives for shard in ranks)
+        # Nobody else will speak then, unless one is late to start.
+        if gone and (killed or any(shard.exit for shard in ranks) or _is_late(began)):
+            _speak(folder, last=True)
+            return
         if len(killed) > told:
             died = died or time.monotonic()
             if time.monotonic() - died > SPEAKS_AFTER:
