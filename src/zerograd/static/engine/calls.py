@@ -402,7 +402,7 @@ def _thing_method(
         return base
     if name in ("prepare", "setup", "initialize"):
         return program.prepared(arguments)
-    return _unseen_method(frame, base, name, arguments)
+    return _unseen_method(frame, node, base, name, arguments)
 
 
 def _backward(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) -> Value:
@@ -478,7 +478,12 @@ def _container_method(
     return NOTHING
 
 
-def _unseen_method(frame: Frame, base: Value, name: str, arguments: Arguments) -> Value:
+def _unseen_method(
+    frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments
+) -> Value:
+    if "backward" in name.lower():
+        fill(frame, node, NOTHING, Arguments.none())  # forward_backward_step and its kin
+        return arguments.computed()
     if isinstance(base, Named):
         if name in ("values", "items"):
             inner = Named(f"{base.path}[*]")

@@ -27,6 +27,7 @@ class Frame:
         "node",
         "number",
         "out",
+        "outer",
         "owner",
         "program",
         "returned",
@@ -56,6 +57,7 @@ class Frame:
         self.globals = program.globals_of(unit)
         self.self_value = self_value
         self.owner = owner  # the class whose method this is
+        self.outer: Frame | None = None  # the frame that defined it, for an inner function
         self.out: Block = []
         self.loop = loop
         self.returned: list[Value] = []
@@ -99,6 +101,8 @@ class Frame:
         if name in self.locals:
             mark = f"{name}#{self.number}"
             return f"{mark}.{self.versions.get(name, 0)}", frozenset((mark,)), False
+        if self.outer is not None and name in self.outer.locals:
+            return self.outer.spelling(name)
         return name, frozenset((name,)), False
 
 

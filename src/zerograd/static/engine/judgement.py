@@ -49,6 +49,7 @@ class Judgement:
         self._buckets = buckets
         self._flow = flow
         self._keys = {number: key for key, number in atoms.items()}
+        self._uses: dict[str, set[str]] = {}
         self._doubted = doubted  # the loop around it is assumed, and others may clear
         self._names = {
             each.optimizer.key: each.name
@@ -121,6 +122,8 @@ class Judgement:
                 continue  # done once, as schedulers' demos and warm-ups do
             certain = verdict.certain and self._is_plausible(node, verdict)
             certain = certain and not (self._is_doubted(node) and verdict.rule.after_step)
+            if verdict.rule.code == "ZG401":
+                certain = certain and self._is_surely_empty(node)
             yield self._finding(node, verdict.rule.code, verdict.state, certain)
 
     def _varies_at(self, node: Happening) -> Callable[[str], bool]:
@@ -176,6 +179,14 @@ class Judgement:
 
     def _is_doubted(self, node: Happening) -> bool:
         return self._doubted and (node.loop is None or node.loop.pseudo)
+
+    def _is_surely_empty(self, node: Happening) -> bool:
+        """A backward that seems to fill others only may be one whose loss was not understood."""
+        assert node.event is not None
+        mine = set(node.event.buckets)
+        backwards = [each for each in self._buckets.happenings if each.kind is EventKind.BACKWARD]
+        near = any(each.loop is node.loop for each in backwards)
+        return not near or any(each.event and mine & set(each.event.buckets) for each in backwards)
 
     def _is_meant_for(self, backward: Spot, step: Happening) -> bool:
         """Does the loss bear this optimizer's name, as loss_GE does that of optimizer_G?"""
@@ -261,9 +272,27 @@ class Judgement:
             state = self._flow.states[number][0]
             if strict or state.phase(owner) is not Phase.SPENT:
                 drops.append(
-                    any(not each.used_by and owner in each.fills for each in state.contributions)
+                    any(
+                        not each.used_by
+                        and owner in each.fills
+                        and each.backward in self._stepped_on(owner)
+                        for each in state.contributions
+                    )
                 )
         return bool(drops) and all(drops)
+
+    def _stepped_on(self, owner: str) -> set[str]:
+        """Return the backwards that a step of `owner` is ever reached with."""
+        if owner not in self._uses:
+            self._uses[owner] = {
+                each.backward
+                for step in self._buckets.happenings
+                if step.kind is EventKind.STEP and step.event and step.event.owner == owner
+                for pairs in self._flow.reached.get(id(step), {}).values()
+                for number, _ in pairs
+                for each in self._flow.states[number][0].contributions
+            }
+        return self._uses[owner]
 
     def _example(self, node: Happening, bucket: str, before: int) -> BucketState:
         states = [self._flow.states[number][0] for number, _ in self._judged(node, bucket, before)]

@@ -74,7 +74,8 @@ def joined(values: list[Value]) -> Value:
         return Tensor(
             frozenset().union(*(value.deps for value in tensors)),
             sure=all(value.sure for value in tensors) and len(tensors) == len(known),
-            scaler=next((value.scaler for value in tensors if value.scaler), ""),
+            # scaled on one branch only: which one is taken where is not for this value to say
+            scaler=tensors[0].scaler if len({value.scaler for value in tensors}) == 1 else "",
             averaged=any(value.averaged for value in tensors),
             leaves=frozenset().union(*(value.leaves for value in tensors)),
         )

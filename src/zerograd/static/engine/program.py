@@ -269,6 +269,7 @@ class Program(Objects):
             loop=caller.loop,
         )
         frame.node = node
+        frame.outer = function.maker
         frame.no_grad = caller.no_grad or _has_decorator(node, "no_grad")
         frame.accumulating = caller.accumulating
         frame.inside = caller.inside or (

@@ -90,7 +90,8 @@ def _read(program: Program, function: Function, cls: ClassUnit | None) -> Root |
             program.invoke(inner, closure.node, closure, Arguments.of_nobody())
             if inner.out and not _is_returned(program, outer.node, closure.node):
                 block = [*block, *_looped(inner.out)]
-    if not _steps_outside_loops(block):
+    name = getattr(function.node, "name", "")
+    if not _steps_outside_loops(block) or name.startswith(("test", "setUp")):
         return Root(block, hazy=True)
     owned = cls is not None and _owns_its_optimizers(block) and not program.has_unseen_base(cls)
     whole = owned or _computes_its_loss(program, block)

@@ -106,7 +106,7 @@ def _annotated(frame: Frame, node: ast.AnnAssign) -> None:
 
 def _store(frame: Frame, node: ast.stmt, target: ast.expr, value: Value, right: ast.expr) -> None:
     if isinstance(target, ast.Attribute):
-        if target.attr == "grad":
+        if target.attr in ("grad", "_grad"):
             _assign_gradient(frame, target, value, right)
             return
         if target.attr == "requires_grad":
@@ -490,6 +490,7 @@ def _define(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         return
     scope = {**frame.closure, **frame.locals}
     function = Function(node, frame.unit, closure=scope, owner=frame.owner)
+    function.maker = frame
     if frame.self_value is not None:
         scope.setdefault("self", frame.self_value)
     frame.locals[node.name] = function

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from zerograd.static.engine.conditions import Test
+    from zerograd.static.engine.frame import Frame
     from zerograd.static.engine.unit import ClassUnit, Unit
 
 
@@ -244,7 +245,7 @@ class Mapping(Value):
 class Function(Value):
     """A function of the project, with what it closes over and what it is bound to."""
 
-    __slots__ = ("bound", "closure", "node", "owner", "unit")
+    __slots__ = ("bound", "closure", "maker", "node", "owner", "unit")
 
     def __init__(
         self,
@@ -260,6 +261,7 @@ class Function(Value):
         self.bound = bound
         self.closure = closure
         self.owner = owner
+        self.maker: Frame | None = None  # the frame it was defined in
 
     @property
     def ident(self) -> str:

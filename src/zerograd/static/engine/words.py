@@ -55,6 +55,7 @@ _ABOUT = frozenset(
         *("use", "is", "has", "hparams", "key", "keys", "str", "idx", "index", "id"),
     )
 )
+_ALGORITHMS = frozenset(("adam", "adamw", "sgd", "lbfgs", "rmsprop", "sparseadam"))
 _SCALER_WORDS = frozenset(["scaler", "scalers", "gradscaler"])
 _TRAINABLE = frozenset(
     (
@@ -114,6 +115,8 @@ def is_optimizer_name(path: str) -> bool:
     words = words_of(path)
     if any(word in _SCHEDULER_WORDS or word in _ABOUT for word in words):
         return False
+    if any(word in _ALGORITHMS for word in words[1:]):
+        return False  # local_sgd, fused_adam: a way of training, or a class
     return any(word in OPTIMIZER_WORDS or word.startswith("optim") for word in words)
 
 
