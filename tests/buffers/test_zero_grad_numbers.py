@@ -74,7 +74,6 @@ def test_an_array_is_answered_with_a_new_one_of_its_shape_and_dtype(dtype):
         (np.array([object()]), "dtype object"),
         ([np.ones(2)], "pass it alone"),
     ],
-    ids=repr,
 )
 def test_anything_else_is_a_type_error_that_says_what_it_got(bad, said):
     with pytest.raises(TypeError) as caught:

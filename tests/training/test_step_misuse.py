@@ -152,7 +152,6 @@ def test_misuse_raises_and_drops_the_window(misuse):
         (torch.tensor([1.0, 2.0]), ValueError),
         (object(), TypeError),
     ],
-    ids=repr,
 )
 def test_a_weight_that_makes_no_sense(weight, kind):
     model, _, step = parts()
@@ -233,7 +232,6 @@ def test_drop_after_a_failure_inside_backward():
         ((), {"scheduler": object()}, TypeError, "step"),
         ((), {"arena": "yes"}, TypeError, "arena"),
     ],
-    ids=str,
 )
 def test_options_that_make_no_sense(arguments, options, kind, said):
     model = mlp()
