@@ -14,6 +14,10 @@ from zerograd.static.engine.values import Optimizer
 from zerograd.static.engine.words import matches
 
 
+def _is_within(key: str, bucket: str) -> bool:
+    return key == bucket or key.startswith(f"{bucket}.")
+
+
 class Buckets:
     """The buckets of one root and who holds them."""
 
@@ -177,7 +181,9 @@ class Buckets:
     def _fills(self, node: Happening, reach: tuple[str, ...]) -> frozenset[str]:
         """Return the owners that a backward is proved to fill."""
         keys = node.keys or frozenset()
-        proved = [b for b in reach if any(touches(key, b) for key in keys)]
+        # An unseen method of an object may use any part of it: that proves none.
+        proves = touches if node.sure else _is_within
+        proved = [b for b in reach if any(proves(key, b) for key in keys)]
         real = [key for key, each in self.optimizers.items() if not is_by_hand(each)]
         if len(real) == 1:
             proved = list(reach)

@@ -185,8 +185,9 @@ class Judgement:
         assert node.event is not None
         mine = set(node.event.buckets)
         backwards = [each for each in self._buckets.happenings if each.kind is EventKind.BACKWARD]
-        near = any(each.loop is node.loop for each in backwards)
-        return not near or any(each.event and mine & set(each.event.buckets) for each in backwards)
+        return not backwards or any(
+            each.event and mine & set(each.event.buckets) for each in backwards
+        )
 
     def _is_meant_for(self, backward: Spot, step: Happening) -> bool:
         """Does the loss bear this optimizer's name, as loss_GE does that of optimizer_G?"""
@@ -231,7 +232,7 @@ class Judgement:
                 if all(self._drops(node, b, owner, before, strict) for b in held):
                     name = self._names.get(owner, owner)
                     state = self._example(node, held[0], before)
-                    yield self._finding(node, "ZG501", state, True, name)
+                    yield self._finding(node, "ZG501", state, not self._is_doubted(node), name)
                     return
 
     def _window_guards(self, node: Happening) -> Iterable[tuple[str, str]]:

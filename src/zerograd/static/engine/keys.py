@@ -75,7 +75,7 @@ def joined(values: list[Value]) -> Value:
             frozenset().union(*(value.deps for value in tensors)),
             sure=all(value.sure for value in tensors) and len(tensors) == len(known),
             # scaled on one branch only: which one is taken where is not for this value to say
-            scaler=tensors[0].scaler if len({value.scaler for value in tensors}) == 1 else "",
+            scaler=_same_scaler(tensors, len(known)),
             averaged=any(value.averaged for value in tensors),
             leaves=frozenset().union(*(value.leaves for value in tensors)),
         )
@@ -94,6 +94,11 @@ def joined(values: list[Value]) -> Value:
         value for value in known if isinstance(value, Optimizer | Module | Instance | Mapping)
     ]
     return lasting[0] if lasting else first
+
+
+def _same_scaler(tensors: list[Tensor], number: int) -> str:
+    scalers = {value.scaler for value in tensors}
+    return scalers.pop() if len(scalers) == 1 and len(tensors) == number else ""
 
 
 def _either_optimizer(optimizers: list[Optimizer]) -> Optimizer:

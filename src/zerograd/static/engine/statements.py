@@ -248,6 +248,9 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
     if isinstance(target, ast.Name):
         frame.assign(target.id, program.christened(frame, value, target.id))
     elif isinstance(target, ast.Attribute):
+        if target.attr in ("grad", "_grad"):  # one of several targets
+            _assign_gradient(frame, target, value, target)
+            return
         owner = _peek(frame, target.value)
         path = path_of(target)
         named = program.christened(frame, value, path or target.attr)

@@ -137,7 +137,8 @@ def is_network_name(path: str) -> bool:
 
 def is_optimizer_class(name: str) -> bool:
     """Is `name` the name of a class of optimizers?"""
-    return bool(OPTIMIZER_CLASSES.search(name.rsplit(".", 1)[-1]))
+    last = name.rsplit(".", 1)[-1]
+    return not last.startswith("Local") and bool(OPTIMIZER_CLASSES.search(last))
 
 
 def clears_by_name(name: str) -> bool:
@@ -164,4 +165,6 @@ def matches(optimizer: str, module: str) -> bool:
 
 
 def _alike(one: str, other: str) -> bool:
-    return one.startswith(other) or other.startswith(one)
+    """Is one the other, or its abbreviation: d, disc and discriminator?"""
+    short, long = sorted((one, other), key=len)
+    return short == long or (len(long) > 2 and long.startswith(short))
