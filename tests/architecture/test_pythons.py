@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,13 +30,18 @@ def python(request):
     needed = re.findall(r"^dependencies = \[.*?^\]", settings, re.MULTILINE | re.DOTALL)
     mark = hashlib.sha256(repr([needed, NEEDED]).encode()).hexdigest()[:12]
     home = CACHE / f"{request.param.version}-{mark}"
-    inside = home / ("Scripts" if os.name == "nt" else "bin") / "python"
-    if not (home / "ready").exists():
-        subprocess.run([request.param.path, "-m", "venv", "--clear", str(home)], check=True)
-        words = [str(inside), "-m", "pip", "install", "--quiet", "--editable", str(ROOT), *NEEDED]
-        subprocess.run(words, check=True, timeout=600)
-        (home / "ready").touch()
-    return inside
+    folder = "Scripts" if os.name == "nt" else "bin"
+    if not home.exists():
+        # Made aside and moved when whole: another process may be making the same one.
+        aside = home.with_name(f"{home.name}-{os.getpid()}")
+        subprocess.run([request.param.path, "-m", "venv", "--clear", str(aside)], check=True)
+        words = ["-m", "pip", "install", "--quiet", "--editable", str(ROOT), *NEEDED]
+        subprocess.run([str(aside / folder / "python"), *words], check=True, timeout=600)
+        try:
+            aside.rename(home)
+        except OSError:
+            shutil.rmtree(aside)
+    return home / folder / "python"
 
 
 def run(python, *words):

@@ -185,9 +185,12 @@ class Judgement:
         assert node.event is not None
         mine = set(node.event.buckets)
         backwards = [each for each in self._buckets.happenings if each.kind is EventKind.BACKWARD]
-        return not backwards or any(
+        if not backwards or any(
             each.event and mine & set(each.event.buckets) for each in backwards
-        )
+        ):
+            return True
+        made = self._program.made
+        return all(each.sure and each.through and each.through <= made for each in backwards)
 
     def _is_meant_for(self, backward: Spot, step: Happening) -> bool:
         """Does the loss bear this optimizer's name, as loss_GE does that of optimizer_G?"""
