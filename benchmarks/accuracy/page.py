@@ -53,7 +53,7 @@ class Label:
 
     place: str  # owner+name/path:line
     code: str
-    verdict: str  # "true" or "false"
+    verdict: str  # "true", "false", or "arguable": true as stated, but harmless or intended
     reason: str
 
 
@@ -119,10 +119,9 @@ def originals_section(results: dict[str, dict[str, Any]]) -> list[str]:
     lines = ["## Staying silent", "", "Findings on the untouched code are read and labelled by"]
     lines += ["someone who did not write the rules, given the file and the question only; those"]
     lines += ["still unread are counted as not labelled.", ""]
-    lines += ["| half | training files | findings | true | false | not labelled |"]
-    lines += ["|---|--:|--:|--:|--:|--:|"]
-    bugs: list[str] = []
-    alarms: list[str] = []
+    lines += ["| half | training files | findings | true | arguable | false | not labelled |"]
+    lines += ["|---|--:|--:|--:|--:|--:|--:|"]
+    rows: dict[str, list[str]] = {"true": [], "arguable": [], "false": []}
     commits = {r.folder: (r.name, r.commit[:10]) for r in read_corpus()}
     for half, result in results.items():
         tally: Counter[str] = Counter()
@@ -135,13 +134,15 @@ def originals_section(results: dict[str, dict[str, Any]]) -> list[str]:
             folder, _, inside = place.partition("/")
             name, commit = commits.get(folder, (folder, ""))
             row = f"- **{name}** `{commit}` `{inside}` {code}: {label.reason}"
-            (bugs if label.verdict == "true" else alarms).append(row)
+            rows[label.verdict].append(row)
         lines.append(
             f"| {half} | {result['training_files']} | {sum(tally.values())} | {tally['true']} "
-            f"| {tally['false']} | {tally['none']} |"
+            f"| {tally['arguable']} | {tally['false']} | {tally['none']} |"
         )
-    lines += ["", "### True bugs found in public code", "", *(bugs or ["None labelled yet."]), ""]
-    lines += ["### False alarms", "", *(alarms or ["None labelled."]), ""]
+    none = ["None labelled."]
+    lines += ["", "### True bugs found in public code", "", *(rows["true"] or none), ""]
+    lines += ["### True as stated, but harmless or intended", "", *(rows["arguable"] or none), ""]
+    lines += ["### False alarms", "", *(rows["false"] or none), ""]
     return lines
 
 
