@@ -12,6 +12,7 @@ from zerograd.lifecycle.judge import Literal, Verdict, judge_set
 from zerograd.lifecycle.machine import advance
 from zerograd.lifecycle.state import BucketState, Phase
 from zerograd.rules import BY_CODE
+from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.ir import Block, Branch, Happening, Loop, inner_blocks
 from zerograd.static.engine.objects import is_by_hand
 from zerograd.static.engine.words import OPTIMIZER_WORDS, words_of
@@ -221,7 +222,10 @@ class Judgement:
         event = node.event
         if event is None or node.inside or node.loop is None:
             return
-        varying = {key for key in node.guards if self._program.varies(node.loop, key)}
+        # Accelerate's own boundary stands around steps and clears alike.
+        varying = {
+            key for key in node.guards if key != SYNC and self._program.varies(node.loop, key)
+        }
         for owner, guard in self._window_guards(node):
             if varying - {guard}:
                 continue  # a condition of its own, which may be the window's start

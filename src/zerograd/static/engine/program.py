@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
-from zerograd.static.engine.conditions import Atom, Test
+from zerograd.static.engine.conditions import SYNC, Atom, Test
 from zerograd.static.engine.expressions import attribute, evaluate
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Block, Haze, Loop, Scope, has_effect
@@ -503,9 +503,8 @@ class Program(Objects):
         self.atoms.setdefault(key, Atom(None, text, frozenset(), True, False))
 
     def sync_test(self) -> Test:
-        key = "the window ends here"
-        self.atoms.setdefault(key, Atom(None, "sync_gradients", frozenset(), True, True))
-        return Test("atom", key)
+        self.atoms.setdefault(SYNC, Atom(None, "sync_gradients", frozenset(), True, True))
+        return Test("atom", SYNC)
 
     def note_loop(self, loop: Loop, frame: Frame, stored: frozenset[str]) -> None:
         """Remember which names a loop assigns: conditions on them vary in it."""
