@@ -104,7 +104,7 @@ def recall_section(half: str, result: dict[str, Any]) -> list[str]:
         "",
         f"{result['training_files']} training files, {result['training_units']} distinct training "
         f"functions ({result['copies_left_out']} copies left out), "
-        f"{result['recall']['all']['mutants']} mutants.",
+        f"{result['recall']['all']['mutants']} mutants. {result.get('sample', '')}".rstrip(),
         "",
         *recall_table(result),
         "",
