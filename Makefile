@@ -44,7 +44,7 @@ $(STAMPS)/package: pyproject.toml constraints.txt | $(STAMPS)/venv
 
 $(STAMPS)/torch: constraints.txt | $(STAMPS)/package
 	@echo "Installing PyTorch into $(VENV); the first time this takes some minutes ..."
-	@$(PIP) torch
+	@$(PIP) --editable '.[torch]'
 	@touch $@
 
 $(STAMPS)/dev: pyproject.toml constraints.txt | $(STAMPS)/torch

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -47,7 +48,8 @@ def on_device(work: Callable[[], object], times: int) -> float:
         work()
     end.record()
     torch.cuda.synchronize()
-    return begin.elapsed_time(end) / times * 1e3
+    elapsed: float = begin.elapsed_time(end)
+    return elapsed / times * 1e3
 
 
 class StepWork:
@@ -140,7 +142,7 @@ def clears_and_norms(name: str) -> dict[str, Any]:
     arena = GradArena(together)
     arena.collect()[0].fill_(1e-3)
     optimizer = torch.optim.AdamW(apart, lr=1e-3)
-    cached = [p.grad for p in apart]
+    cached = [p.grad for p in apart if p.grad is not None]
     slow = 5 if name != "gpt2" else 20
     clears = interleaved(
         {
@@ -167,7 +169,7 @@ def clears_and_norms(name: str) -> dict[str, Any]:
         },
         times=slow, rounds=9,
     )  # fmt: skip
-    exact = sum(float(g.double().pow(2).sum()) for g in cached) ** 0.5
+    exact = math.sqrt(sum(float(g.double().pow(2).sum()) for g in cached))
     row = {
         "model": name,
         "tensors": len(sizes),

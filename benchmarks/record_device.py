@@ -12,6 +12,7 @@ import gc
 import json
 import statistics
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def many_small() -> tuple[nn.Module, torch.Tensor]:
 
 def milliseconds(clear: Callable[[], object], fill: Callable[[], object], rounds: int) -> float:
     """Return the median time of `clear`, from the first launch until the device is done."""
-    times = []
+    times: list[float] = []
     for round_ in range(rounds + 3):
         fill()
         torch.cuda.synchronize()
@@ -77,7 +78,7 @@ def measure(make: Callable[[], tuple[nn.Module, torch.Tensor]], rounds: int) -> 
         if way == "arena":
             clear: Callable[[], object] = GradArena(parameters).zero_
         elif way == "zero":
-            clear = lambda optimizer=optimizer: optimizer.zero_grad(set_to_none=False)  # noqa: E731
+            clear = partial(optimizer.zero_grad, set_to_none=False)
         else:
             clear = optimizer.zero_grad
 

@@ -25,6 +25,7 @@ def pytorch() -> Pair:
 
     w = torch.tensor(2.0, requires_grad=True)
     (3 * w).backward()
+    assert w.grad is not None
     first = float(w.grad)
     (5 * w).backward()
     return first, float(w.grad)
@@ -45,6 +46,7 @@ def paddle() -> Pair:
 
     w = framework.to_tensor(2.0, stop_gradient=False)
     (3 * w).backward()
+    assert w.grad is not None
     first = float(w.grad)
     (5 * w).backward()
     return first, float(w.grad)
@@ -55,6 +57,7 @@ def micrograd() -> Pair:
 
     w = Value(2.0)
     (3 * w).backward()
+    assert w.grad is not None
     first = float(w.grad)
     (5 * w).backward()
     return first, float(w.grad)

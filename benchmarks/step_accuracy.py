@@ -40,7 +40,8 @@ class Net(nn.Module):
         self.head = nn.Linear(64, VOCABULARY)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        return self.head(torch.tanh(self.hidden(self.table(tokens))))
+        logits: torch.Tensor = self.head(torch.tanh(self.hidden(self.table(tokens))))
+        return logits
 
 
 def loss_of(model: nn.Module, batch: Batch) -> torch.Tensor:
@@ -123,7 +124,7 @@ def with_accelerate(model: Net, batches: list[Batch]) -> list[torch.Tensor]:
 
     accelerator = Accelerator(cpu=True, gradient_accumulation_steps=K)
     optimizer = Recorder(model.parameters())
-    loader = DataLoader(batches, batch_size=None)  # type: ignore[arg-type]
+    loader: Any = DataLoader(batches, batch_size=None)  # type: ignore[arg-type]
     prepared, wrapped, loader = accelerator.prepare(model, optimizer, loader)
     for batch in loader:
         with accelerator.accumulate(prepared):

@@ -44,7 +44,8 @@ class Block(nn.Module):
         )
         mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
-        return x + self.down(F.gelu(self.up(self.norm2(x))))
+        shifted: Tensor = self.down(F.gelu(self.up(self.norm2(x))))
+        return x + shifted
 
 
 class GPT(nn.Module):
@@ -128,7 +129,7 @@ def compare(name: str, step: Step, *, blocks: int, count: int) -> dict[str, Any]
         plain.append(around * 1e6)
     quartiles = statistics.quantiles(ratios, n=4)
     control = statistics.quantiles(controls, n=4)
-    row = {
+    row: dict[str, Any] = {
         "name": name,
         "steps": blocks * count,
         "ratio": quartiles,
@@ -168,7 +169,7 @@ def faults_are_found(device: str) -> dict[str, list[str]]:
     for name, to_none in (("never cleared", None), ("to none", True), ("to zero", False)):
         for options in ({"foreach": True}, {"fused": True}):
             model = nn.Linear(16, 4).to(device)
-            optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, **options)  # type: ignore[arg-type]
+            optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, **options)
             with zerograd.watch(policy="collect") as watch:
                 for _ in range(20):
                     model(torch.randn(8, 16, device=device)).pow(2).mean().backward()

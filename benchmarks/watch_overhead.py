@@ -128,7 +128,7 @@ def compare(name: str, step: Step, watched: Any, *, blocks: int, count: int) -> 
         controls.append(c / a)
         extra.append((b - around) * 1e6)
         plain.append(around * 1e6)
-    row = {
+    row: dict[str, Any] = {
         "name": name,
         "steps": blocks * count,
         "ratio": statistics.quantiles(ratios, n=4),

@@ -28,5 +28,6 @@ for number in range(1, 4):
     loss = nn.functional.mse_loss(model(inputs), target)
     loss.backward()
     optimizer.step()
+    assert model.weight.grad is not None
     norm = model.weight.grad.norm()
     print(f"step {number}: loss {loss.item():.4f}, weight gradient norm {norm.item():.3f}")

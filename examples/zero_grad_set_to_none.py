@@ -44,8 +44,8 @@ runs = {
     "zero_grad(set_to_none=True)": train(set_to_none=True),
     "zero_grad(set_to_none=False)": train(set_to_none=False),
 }
-for call, (_, left, _) in runs.items():
+for call, (_weight, left, _kept) in runs.items():
     print(f"{call:<30} leaves {left}")
-weights = [weight for weight, _, _ in runs.values()]
-print(f"{'after step(), never None':<30} {all(kept for _, _, kept in runs.values())}")
-print(f"{'same weights in all three':<30} {all(torch.equal(weights[0], w) for w in weights)}")
+first, *others = (weight for weight, _, _ in runs.values())
+print(f"{'after step(), never None':<30} {all(kept for *_, kept in runs.values())}")
+print(f"{'same weights in all three':<30} {all(torch.equal(first, each) for each in others)}")
