@@ -5,6 +5,7 @@ from __future__ import annotations
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.rule import Rule, RuleKind, Severity, Story, Witness
 from zerograd.lifecycle.state import BucketState, Phase
+from zerograd.rules.trails import tell_growth
 
 
 def _breaks(before: BucketState, event: Event) -> bool:
@@ -12,15 +13,12 @@ def _breaks(before: BucketState, event: Event) -> bool:
 
 
 def _tells(before: BucketState, event: Event) -> Story:
-    used = next((each for each in before.contributions if event.owner in each.used_by), None)
-    new = next((each for each in before.contributions if event.owner not in each.used_by), None)
-    return Story(
-        event.spot,
-        (
-            (used.used_at if used else None, "uses the gradient; nothing clears it"),
-            (new.spot if new else None, "adds onto it"),
-            (event.spot, "uses the sum"),
-        ),
+    return tell_growth(
+        before,
+        event,
+        used="uses the gradient; nothing clears it",
+        grew="adds onto it",
+        again="uses the sum",
     )
 
 
