@@ -7,7 +7,7 @@ import time
 import pytest
 
 from zerograd.lab.cards import anki_text, cards
-from zerograd.lab.page import load_recorded, write
+from zerograd.lab.page import load_recorded, render
 
 WIDTHS = {"desktop": 1200, "phone": 360}
 
@@ -15,7 +15,7 @@ WIDTHS = {"desktop": 1200, "phone": 360}
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("lab") / "lab.html"
-    write(path)
+    path.write_text(render(), encoding="utf-8")
     return path
 
 

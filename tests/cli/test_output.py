@@ -12,6 +12,7 @@ import pytest
 
 from zerograd.cli.output import (
     add_output_arguments,
+    check_writable,
     text_width,
     wants_color,
     write_file,
@@ -82,11 +83,31 @@ def test_a_file_gets_all_or_nothing(tmp_path):
 
 
 def test_a_file_that_cannot_be_written_is_one_clear_line(tmp_path):
-    with pytest.raises(UsageError, match="cannot be written"):
-        write_file(tmp_path / "absent" / "a.json", "[]")
-    with pytest.raises(UsageError, match="cannot be written"):
-        write_file(tmp_path, "[]")
-    assert os.listdir(tmp_path) == []
+    file = tmp_path / "file"
+    file.touch()
+    for write in (check_writable, lambda path: write_file(path, "[]")):
+        for path in (tmp_path / "absent" / "a.json", file / "a.json", tmp_path):
+            with pytest.raises(UsageError, match=r"--output .*: cannot be written .*\n  Name"):
+                write(path)
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_what_can_be_written_is_left_as_it_is_until_then(tmp_path):
+    there = tmp_path / "there.txt"
+    there.write_text("before", encoding="utf-8")
+    check_writable(there)
+    check_writable(tmp_path / "new.txt")
+    check_writable(None)
+    assert os.listdir(tmp_path) == ["there.txt"]
+    assert there.read_text(encoding="utf-8") == "before"
+
+
+def test_a_link_is_written_through(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    check_writable(tmp_path / "link")
+    write_file(tmp_path / "link", "x")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text(encoding="utf-8") == "x"
 
 
 def test_undecodable_names_do_not_stop_a_file(tmp_path):
@@ -96,5 +117,6 @@ def test_undecodable_names_do_not_stop_a_file(tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no /dev/stdout")
 def test_a_device_is_written_and_not_replaced():
+    check_writable(Path("/dev/null"))
     write_file(Path("/dev/null"), "x")
     assert os.path.exists("/dev/null") and not os.path.isfile("/dev/null")

@@ -1,6 +1,7 @@
 """The page as a file: small, alone, escaped, and with a place for each of the nine modes."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -67,17 +68,19 @@ def lab(*words, cwd):
 
 
 def test_the_command_writes_the_page(tmp_path):
-    answer = lab("--output", "deep/lab.html", cwd=tmp_path)
+    answer = lab("--output", "lab.html", cwd=tmp_path)
     assert answer.returncode == 0, answer.stderr
-    assert (tmp_path / "deep" / "lab.html").read_text(encoding="utf-8") == render()
+    assert (tmp_path / "lab.html").read_text(encoding="utf-8") == render()
 
 
 def test_a_place_that_cannot_be_written_is_one_clear_line(tmp_path):
     (tmp_path / "file").write_text("")
-    answer = lab("--output", "file/lab.html", cwd=tmp_path)
-    assert answer.returncode == 2
-    assert "--output" in answer.stderr
-    assert "Traceback" not in answer.stderr
+    for path in ("file/lab.html", "no/such/folder/lab.html", "."):
+        answer = lab("--output", path, cwd=tmp_path)
+        assert answer.returncode == 2
+        assert answer.stderr.startswith(f"zerograd: --output {path}: cannot be written (")
+        assert "Traceback" not in answer.stderr
+    assert os.listdir(tmp_path) == ["file"]  # no folder was made on the way
 
 
 def test_record_without_torch_says_what_to_do(monkeypatch):

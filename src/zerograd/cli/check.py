@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from zerograd.cli.output import add_output_arguments, check_writable, write_file, write_findings
 from zerograd.errors import UnreadableSourceError, UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
 
 HELP = "find gradient mistakes in source files, without running them"
 
-FORMATS = ("text", "concise", "json", "sarif", "github")
 STDIN = "stdin.py"  # what standard input is called if no one says
 MOST_PROBLEMS = 5  # told one by one; the rest is a count
 
@@ -55,8 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument("--stdin-filename", metavar="NAME", help="what standard input is called")
     files.add_argument("--jobs", type=_number, metavar="N", help="processes (default: as needed)")
     output = parser.add_argument_group("output")
-    output.add_argument("--format", choices=FORMATS, default="text", help="default: text")
-    output.add_argument("--output", metavar="FILE", help="write the findings to FILE")
+    add_output_arguments(output)
     output.add_argument("--statistics", action="store_true", help="only how often each rule")
     output.add_argument("--show-settings", action="store_true", help="print the settings and exit")
     output.add_argument("--exit-zero", action="store_true", help="exit 0 in spite of findings")
@@ -73,6 +73,7 @@ def _number(word: str) -> int:
 def run(args: argparse.Namespace) -> int:
     paths = args.paths or ["."]
     _refuse_nonsense(args, paths)
+    check_writable(args.output)
     asked = _asked(args)
     if args.show_settings:
         return _show_settings(paths[0])
@@ -169,26 +170,16 @@ def _visible(text: str) -> str:
 
 
 def _report(args: argparse.Namespace, result: Checked, gone: int, stdin: bytes | None) -> None:
-    from zerograd.report.reporter import make_reporter
-
     closing = "" if args.quiet else _closing(result, gone)
     # The fixed text of standard input goes to standard output, so the findings go elsewhere.
-    out = sys.stderr if args.fix and stdin is not None else _open(args.output)
-    try:
-        if args.statistics:
-            _statistics(result.findings, out, as_json=args.format == "json")
-        elif result.findings or args.format != "text" or not args.quiet:
-            reporter = make_reporter(
-                args.format,
-                color=_is_coloured(out),
-                width=_width(out),
-                source=_excerpts(args, result, stdin),
-                closing=closing,
-            )
-            reporter.write(result.findings, out)
-    finally:
-        if args.output:
-            out.close()
+    stream = sys.stderr if args.fix and stdin is not None else sys.stdout
+    if args.statistics:
+        _write_text(_statistics(result.findings, as_json=args.format == "json"), args, stream)
+    elif result.findings or args.format != "text" or not args.quiet:
+        source = _excerpts(args, result, stdin)
+        write_findings(result.findings, args, stream=stream, source=source, closing=closing)
+    else:
+        _write_text("", args, stream)
     if closing and (args.format != "text" or args.output or args.statistics):
         count = len(result.findings)
         print(f"{count} finding{'' if count == 1 else 's'} {closing}", file=sys.stderr)
@@ -233,28 +224,14 @@ def _closing(result: Checked, gone: int) -> str:
     return f"({'; '.join(words)})"
 
 
-def _open(path: str | None) -> TextIO:
-    if path is None:
-        return sys.stdout
-    try:
-        return open(path, "w", encoding="utf-8")
-    except OSError as cause:
-        raise UsageError(f"--output {path}: cannot be written ({cause.strerror})") from None
+def _write_text(text: str, args: argparse.Namespace, stream: TextIO) -> None:
+    if args.output is None:
+        stream.write(text)
+    else:
+        write_file(args.output, text)
 
 
-def _is_coloured(out: TextIO) -> bool:
-    return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def _width(out: TextIO) -> int:
-    if not out.isatty():
-        return 100
-    import shutil
-
-    return shutil.get_terminal_size((100, 24)).columns
-
-
-def _statistics(findings: Sequence[Finding], out: TextIO, *, as_json: bool) -> None:
+def _statistics(findings: Sequence[Finding], *, as_json: bool) -> str:
     from collections import Counter
 
     counts = Counter(finding.rule.code for finding in findings)
@@ -264,10 +241,8 @@ def _statistics(findings: Sequence[Finding], out: TextIO, *, as_json: bool) -> N
         import json
 
         shape = [{"code": code, "name": rules[code].name, "count": n} for code, n in rows]
-        out.write(json.dumps(shape, indent=2) + "\n")
-        return
-    for code, number in rows:
-        out.write(f"{number:>5}  {code}  {rules[code].name}\n")
+        return json.dumps(shape, indent=2) + "\n"
+    return "".join(f"{number:>5}  {code}  {rules[code].name}\n" for code, number in rows)
 
 
 def _write_fixed(result: Checked, stdin: bytes | None) -> bool:
@@ -287,15 +262,14 @@ def _write_fixed(result: Checked, stdin: bytes | None) -> bool:
 def _show_diff(args: argparse.Namespace, result: Checked, stdin: bytes | None) -> int:
     from zerograd.cli.changes import write_diff
 
-    out = _open(args.output)
+    text = io.StringIO()
     for path, new in sorted(result.fixed.items()):
         old = stdin
         if old is None:
             with open(path, "rb") as file:
                 old = file.read()
-        write_diff(old, new, path, out)
-    if args.output:
-        out.close()
+        write_diff(old, new, path, text)
+    _write_text(text.getvalue(), args, sys.stdout)
     if not args.quiet:
         files = len(result.fixed)
         fixes = f"{result.fixes} fix{'' if result.fixes == 1 else 'es'}"

@@ -8,8 +8,9 @@ import webbrowser
 from importlib.util import find_spec
 from pathlib import Path
 
+from zerograd.cli.output import check_writable, write_file
 from zerograd.errors import MissingTorchError
-from zerograd.lab.page import write
+from zerograd.lab.page import render
 
 HELP = "write the interactive page about gradients"
 DEFAULT_OUTPUT = "zerograd-lab.html"
@@ -36,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    check_writable(args.output)
     recorded = None
     if args.record is not None:
         if find_spec("torch") is None:
@@ -44,15 +46,18 @@ def run(args: argparse.Namespace) -> int:
                 "  Install it (pip install 'zerograd[torch]'), or leave out --record: "
                 "the page then shows the runs that came with the package."
             )
+        if args.record != Path():
+            check_writable(args.record, "--record")
         from zerograd.lab.recorder import record
 
         recorded = record()
         if args.record != Path():
             text = json.dumps(recorded, separators=(",", ":"))
-            args.record.write_text(text + "\n", encoding="utf-8")
+            write_file(args.record, text + "\n", "--record")
             print(f"recorded: {args.record}")
-    size = write(args.output, recorded)
-    print(f"{args.output}: {size / 1000:.0f} kB, works offline")
+    page = render(recorded)
+    write_file(args.output, page)
+    print(f"{args.output}: {len(page.encode()) / 1000:.0f} kB, works offline")
     if args.open:
         webbrowser.open(args.output.resolve().as_uri())
     return 0

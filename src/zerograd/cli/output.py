@@ -17,7 +17,7 @@ from zerograd.report.excerpt import Source, read_source
 from zerograd.report.reporter import FORMATS, make_reporter
 
 
-def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+def add_output_arguments(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     parser.add_argument(
         "--format",
         choices=list(FORMATS),
@@ -59,22 +59,57 @@ def write_findings(
     write_file(args.output, text.getvalue())
 
 
-def write_file(path: Path, text: str) -> None:
+def check_writable(path: Path | None, option: str = "--output") -> None:
+    """Refuse a file that cannot be written, before the work whose result it is to hold.
+
+    No file is left where none was, and no folder is made.
+    """
+    if path is None:
+        return
+    try:
+        if _is_written_in_place(path):
+            return  # opening a pipe would wait for its reader
+        if path.exists():
+            path.open("ab").close()
+        part = _aside(path)
+        part.open("wb").close()
+        part.unlink()
+    except OSError as error:
+        raise _unwritable(path, error, option) from error
+
+
+def write_file(path: Path, text: str, option: str = "--output") -> None:
     """Write `text` as UTF-8, whole or not at all; a failure is one clear line."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = _aside(path)
     data = text.encode("utf-8", "backslashreplace")
     try:
-        if path.exists() and not path.is_file():  # /dev/stdout, a pipe
+        if _is_written_in_place(path):
             path.write_bytes(data)
             return
         part.write_bytes(data)
         part.replace(path)
     except OSError as error:
-        part.unlink(missing_ok=True)
-        raise UsageError(
-            f"{path}: cannot be written ({error.strerror or error}).\n"
-            "  Name another file with --output."
-        ) from error
+        try:
+            part.unlink(missing_ok=True)
+        except OSError:
+            pass  # it is no folder that the file was to go to
+        raise _unwritable(path, error, option) from error
+
+
+def _is_written_in_place(path: Path) -> bool:
+    """Whether a new file would take the place of a link, a pipe or a device."""
+    return path.is_symlink() or (path.exists() and not path.is_file() and not path.is_dir())
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.part")
+
+
+def _unwritable(path: Path, error: OSError, option: str) -> UsageError:
+    return UsageError(
+        f"{option} {path}: cannot be written ({error.strerror or error}).\n"
+        "  Name another file, in a folder that exists."
+    )
 
 
 def wants_color(out: TextIO) -> bool:

@@ -9,7 +9,7 @@ import webbrowser
 from dataclasses import replace
 from pathlib import Path
 
-from zerograd.cli.output import text_width, wants_color, write_file
+from zerograd.cli.output import check_writable, text_width, wants_color, write_file
 from zerograd.cli.run_paths import near, near_spot, source_from, worded_note
 from zerograd.errors import UsageError
 from zerograd.lifecycle.events import Event
@@ -53,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--open shows a page, and --format {args.format} writes none.")
     trace = read_trace(args.trace)
     output: Path | None = args.output
+    check_writable(output)
     if args.format == "html" and output is None:
         output = args.trace.with_name(args.trace.name + ".html")
     color = output is None and wants_color(sys.stdout)

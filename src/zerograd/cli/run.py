@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from zerograd.cli.output import add_output_arguments
+from zerograd.cli.output import add_output_arguments, check_writable
 from zerograd.errors import UsageError
 from zerograd.rules.selection import select_rules
 
@@ -88,19 +88,3 @@ def run(args: argparse.Namespace) -> int:
         trace=trace,
     )
     return run_session(target, options, shown)
-
-
-def check_writable(path: Path | None, option: str) -> None:
-    """Raise UsageError unless `path` can be written; leave no file where none was."""
-    if path is None:
-        return
-    existed = path.exists()
-    try:
-        with path.open("ab"):
-            pass
-        if not existed:
-            path.unlink()
-    except OSError as error:
-        raise UsageError(
-            f"{option} {path}: cannot be written ({error.strerror or error})."
-        ) from error

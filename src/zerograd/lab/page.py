@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
-from zerograd.errors import ZerogradError
 from zerograd.lab.cards import anki_text
 from zerograd.lab.figures import mib, percent
 from zerograd.lab.lessons import lessons
@@ -71,20 +69,6 @@ def render(recorded: dict[str, Any] | None = None) -> str:
         scripts=[_asset(f"{name}.js") for name in SCRIPTS],
         data=_as_script(data),
     )
-
-
-def write(path: Path, recorded: dict[str, Any] | None = None) -> int:
-    """Write the page and return its size in bytes."""
-    text = render(recorded).encode("utf-8")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text)
-    except OSError as error:
-        raise ZerogradError(
-            f"{path}: the page cannot be written there ({error.strerror}).\n"
-            "  Name another file with --output."
-        ) from error
-    return len(text)
 
 
 def _as_script(data: object) -> str:
