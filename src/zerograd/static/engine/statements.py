@@ -1,4 +1,4 @@
-"""Statements: control flow around the events, and what variables come to hold."""
+"""Statements: the control flow around the events."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from zerograd.lifecycle.events import EventKind
-from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.assignments import (
+    assign,
+    assign_annotated,
+    assign_augmented,
+    bind,
+    delete,
+    peek,
+)
 from zerograd.static.engine.conditions import branch, test_of
-from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.expressions import evaluate, items_of
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import (
@@ -20,39 +25,23 @@ from zerograd.static.engine.ir import (
     Attempt,
     Block,
     Branch,
-    Haze,
     Loop,
-    Reset,
     has_effect,
     walk,
 )
-from zerograd.static.engine.keys import joined, keys_of
+from zerograd.static.engine.keys import joined
 from zerograd.static.engine.stores import names_stored
-from zerograd.static.engine.training import clear, touch
 from zerograd.static.engine.uncalled import uncalled
 from zerograd.static.engine.unit import ClassUnit
 from zerograd.static.engine.values import (
-    MADE,
     NOTHING,
-    WRAPPED,
     Class,
-    Constant,
     Function,
-    Gradient,
-    Instance,
-    Leaf,
-    Mapping,
-    Module,
-    Named,
-    Optimizer,
     Params,
     Several,
-    Tensor,
     Value,
 )
-from zerograd.static.engine.words import words_of
 
-_ZEROS = frozenset(("zeros", "zeros_like", "new_zeros"))
 MOST_UNROLLED = 6  # items of a known list that a loop is written out for
 
 
@@ -74,223 +63,6 @@ def _expression(frame: Frame, node: ast.Expr) -> None:
         uncalled(frame, node.value)
     else:
         evaluate(frame, node.value)
-
-
-def _assign(frame: Frame, node: ast.Assign) -> None:
-    value = evaluate(frame, node.value)
-    for target in node.targets:
-        if not _stays(frame, target, value, node.value):
-            _store(frame, node, target, value, node.value)
-
-
-def _stays(frame: Frame, target: ast.expr, value: Value, right: ast.expr) -> bool:
-    """`model = wrap(model)`: what an unseen call gives back for a network is that network."""
-    if not isinstance(right, ast.Call):
-        return False
-    if isinstance(target, ast.Tuple) and not isinstance(value, Several):
-        return all(_stays(frame, each, value, right) for each in target.elts)
-    unseen = value in (NOTHING, MADE, WRAPPED) or (isinstance(value, Tensor) and not value.sure)
-    path = path_of(target)
-    if not path or not unseen or all(path_of(each) != path for each in right.args):
-        return False
-    current = _peek(frame, target)
-    if isinstance(current, Named):
-        return not words_of(path) or "loss" not in words_of(path)
-    return frame.program.is_lasting(current)
-
-
-def _annotated(frame: Frame, node: ast.AnnAssign) -> None:
-    if node.value is not None:
-        _store(frame, node, node.target, evaluate(frame, node.value), node.value)
-
-
-def _store(frame: Frame, node: ast.stmt, target: ast.expr, value: Value, right: ast.expr) -> None:
-    if isinstance(target, ast.Attribute):
-        if target.attr in ("grad", "_grad"):
-            _assign_gradient(frame, target, value, right)
-            return
-        if target.attr == "requires_grad":
-            _assign_requirement(frame, target, value)
-            return
-        of_gradient = isinstance(target.value, ast.Attribute) and target.value.attr == "grad"
-        if target.attr == "data" and frame.unit.mentions_gradient(right) and not of_gradient:
-            _update_by_hand(frame, node, target.value)
-            return
-        if target.attr == "data":
-            if of_gradient and not frame.unit.mentions_gradient(right):
-                _assign_gradient(frame, target.value, value, right)
-            return
-    elif isinstance(target, ast.Name) and frame.unit.mentions_gradient(right):
-        current = frame.lookup(target.id)
-        if isinstance(current, Leaf) and not isinstance(value, Leaf):
-            # x = x + eps * x.grad: what comes out is a new tensor without a gradient
-            frame.assign(target.id, Tensor())
-            return
-    bind(frame, target, value)
-
-
-def _assign_gradient(frame: Frame, target: ast.expr, value: Value, right: ast.expr) -> None:
-    """`p.grad = …`: None and zeros clear, all else is a gradient given by hand."""
-    holder = target.value if isinstance(target, ast.Attribute) else target
-    owner = _peek(frame, holder)
-    if isinstance(owner, Gradient):
-        owner = owner.of
-    if isinstance(owner, Tensor) or owner is NOTHING:
-        frame.emit(Haze(None, whole=False))  # somebody's gradient, given by hand
-        return
-    to_none = isinstance(right, ast.Constant) and right.value is None
-    zeros = isinstance(right, ast.Call) and path_of(right.func).rsplit(".", 1)[-1] in _ZEROS
-    zero = isinstance(right, ast.Constant) and right.value == 0 and not to_none
-    if to_none or zeros or zero:
-        emit(
-            frame,
-            EventKind.CLEAR,
-            target,
-            keys=keys_of(owner),
-            name=path_of(holder),
-            to_none=to_none,
-        )
-        if not to_none:
-            frame.emit(Reset(keys_of(owner), present=True))  # there now, and zero
-    else:
-        emit(frame, EventKind.ASSIGN, target, keys=keys_of(owner), name=path_of(holder))
-
-
-def _peek(frame: Frame, node: ast.expr) -> Value:
-    """Evaluate without counting the reading of a gradient as its use."""
-    program = frame.program
-    before, program.peeking = program.peeking, True
-    value = evaluate(frame, node)
-    program.peeking = before
-    return value
-
-
-def _assign_requirement(frame: Frame, target: ast.Attribute, value: Value) -> None:
-    """`x.requires_grad = True` makes a leaf; on parameters it thaws or freezes."""
-    owner = evaluate(frame, target.value)
-    if isinstance(owner, Params | Module | Instance):
-        if isinstance(value, Constant):
-            frame.program.freeze(keys_of(owner), is_false(value))
-        else:
-            frame.program.freeze(keys_of(owner), False)
-    elif isinstance(target.value, ast.Name) and not is_false(value) and not isinstance(owner, Leaf):
-        bind(frame, target.value, frame.program.new_leaf(frame))
-
-
-def _augmented(frame: Frame, node: ast.AugAssign) -> None:
-    target = node.target
-    if isinstance(target, ast.Attribute) and target.attr == "grad":
-        owner = _peek(frame, target.value)
-        value = evaluate(frame, node.value)
-        gradient = Gradient(owner)
-        touch(frame, target, gradient)
-        if isinstance(node.op, ast.Add):
-            frame.emit(Haze(keys_of(owner), whole=False))  # filled by hand
-        if isinstance(node.op, ast.Mult | ast.Div) and not is_false(value):
-            frame.emit(Haze(keys_of(owner), whole=True, spent=True))
-        if isinstance(node.op, ast.Mult) and is_false(value):
-            clear(frame, target, owner, Arguments([NOTHING, Constant(False)], {}))
-        return
-    if frame.unit.mentions_gradient(node.value):
-        holder = target.value if isinstance(target, ast.Attribute) else target
-        if _update_by_hand(frame, node, holder):
-            return
-    value = evaluate(frame, node.value)
-    if isinstance(target, ast.Name):
-        current = frame.lookup(target.id)
-        if isinstance(current, Several) and isinstance(node.op, ast.Add):
-            current.items.extend(value.items if isinstance(value, Several) else [value])
-            return
-        if isinstance(current, Params) and isinstance(node.op, ast.Add):
-            frame.assign(target.id, Params(current.keys | keys_of(value)))
-            return
-        if isinstance(node.op, ast.Div | ast.Mult) and isinstance(current, Tensor):
-            frame.assign(
-                target.id,
-                Tensor(
-                    current.deps,
-                    sure=current.sure,
-                    scaler=current.scaler,
-                    averaged=True,
-                    leaves=current.leaves,
-                ),
-            )
-            return
-        if isinstance(current, Leaf):
-            return  # in place: still the same leaf
-        result = Arguments([current, value], {}).computed()
-        frame.assign(target.id, result if isinstance(result, Tensor) else NOTHING)
-        if result is NOTHING and isinstance(current, Named | Optimizer | Module):
-            frame.assign(target.id, current)
-
-
-def _update_by_hand(frame: Frame, node: ast.stmt, holder: ast.expr) -> bool:
-    """`w -= lr * w.grad`: the update of weights that no optimizer holds."""
-    owner = _peek(frame, holder)
-    if isinstance(owner, Gradient):
-        owner = owner.of
-    if not isinstance(owner, Params | Module | Leaf):
-        return False
-    emit(
-        frame,
-        EventKind.STEP,
-        node,
-        optimizer=frame.program.by_hand(keys_of(owner)),
-        name=path_of(holder),
-        leaf=isinstance(owner, Leaf),
-    )
-    return True
-
-
-def bind(frame: Frame, target: ast.expr, value: Value) -> None:
-    """Give `target` the value."""
-    program = frame.program
-    if isinstance(target, ast.Name):
-        frame.assign(target.id, program.christened(frame, value, target.id))
-    elif isinstance(target, ast.Attribute):
-        if target.attr in ("grad", "_grad"):  # one of several targets
-            _assign_gradient(frame, target, value, target)
-            return
-        owner = _peek(frame, target.value)
-        path = path_of(target)
-        named = program.christened(frame, value, path or target.attr)
-        if isinstance(owner, Instance):
-            before = owner.attributes.get(target.attr)
-            if before is not None and program.conditional:
-                named = joined([before, named])  # assigned on one branch only
-            owner.attributes[target.attr] = named
-        elif isinstance(owner, Module | Named):
-            key = owner.key if isinstance(owner, Module) else owner.path
-            program.attach(key, target.attr, named)
-    elif isinstance(target, ast.Tuple | ast.List):
-        _unpack(frame, target, value)
-    elif isinstance(target, ast.Starred):
-        bind(frame, target.value, value)
-    elif isinstance(target, ast.Subscript):
-        owner = evaluate(frame, target.value)
-        index = evaluate(frame, target.slice)
-        if isinstance(owner, Mapping):
-            place = index.value if isinstance(index, Constant) else ("?", len(owner.items))
-            owner.items[place] = program.christened(frame, value, path_of(target))
-        elif isinstance(owner, Named) and isinstance(value, Optimizer):
-            program.christened(frame, value, path_of(target))
-
-
-def _unpack(frame: Frame, target: ast.Tuple | ast.List, value: Value) -> None:
-    items: list[Value] = []
-    if isinstance(value, Several) and not value.open and len(value.items) == len(target.elts):
-        items = value.items
-    for number, each in enumerate(target.elts):
-        if items:
-            bind(frame, each, items[number])
-        elif isinstance(value, Several) and value.items and value.open:
-            bind(frame, each, value.items[0])
-        elif isinstance(value, Tensor):
-            bind(frame, each, value)
-        elif isinstance(value, Named):
-            bind(frame, each, Named(f"{value.path}[{number}]"))
-        else:
-            bind(frame, each, NOTHING)
 
 
 def _if(frame: Frame, node: ast.If) -> None:
@@ -530,23 +302,16 @@ def _continue(frame: Frame, node: ast.Continue) -> None:
     frame.emit(CONTINUE)
 
 
-def _delete(frame: Frame, node: ast.Delete) -> None:
-    for target in node.targets:
-        if isinstance(target, ast.Attribute) and target.attr == "grad":
-            owner = _peek(frame, target.value)
-            emit(frame, EventKind.CLEAR, target, keys=keys_of(owner), name=path_of(target.value))
-
-
 def _assert(frame: Frame, node: ast.Assert) -> None:
     if frame.unit.mentions(node.test, "("):
-        _peek(frame, node.test)
+        peek(frame, node.test)
 
 
 _READERS: dict[type[ast.stmt], Callable[[Frame, Any], None]] = {
     ast.Expr: _expression,
-    ast.Assign: _assign,
-    ast.AnnAssign: _annotated,
-    ast.AugAssign: _augmented,
+    ast.Assign: assign,
+    ast.AnnAssign: assign_annotated,
+    ast.AugAssign: assign_augmented,
     ast.If: _if,
     ast.For: _for,
     ast.AsyncFor: _for,
@@ -563,7 +328,7 @@ _READERS: dict[type[ast.stmt], Callable[[Frame, Any], None]] = {
     ast.Raise: _raise,
     ast.Break: _break,
     ast.Continue: _continue,
-    ast.Delete: _delete,
+    ast.Delete: delete,
     ast.Assert: _assert,
     ast.Match: _match,
 }

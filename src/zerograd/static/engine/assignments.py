@@ -1,0 +1,265 @@
+"""Assignments: what variables come to hold, and gradients given or updated by hand."""
+
+from __future__ import annotations
+
+import ast
+
+from zerograd.lifecycle.events import EventKind
+from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.emit import emit, is_false
+from zerograd.static.engine.expressions import evaluate
+from zerograd.static.engine.frame import Frame, path_of
+from zerograd.static.engine.ir import (
+    Haze,
+    Reset,
+)
+from zerograd.static.engine.keys import joined, keys_of
+from zerograd.static.engine.training import clear, touch
+from zerograd.static.engine.values import (
+    MADE,
+    NOTHING,
+    WRAPPED,
+    Constant,
+    Gradient,
+    Instance,
+    Leaf,
+    Mapping,
+    Module,
+    Named,
+    Optimizer,
+    Params,
+    Several,
+    Tensor,
+    Value,
+)
+from zerograd.static.engine.words import words_of
+
+_ZEROS = frozenset(("zeros", "zeros_like", "new_zeros"))
+
+
+def assign(frame: Frame, node: ast.Assign) -> None:
+    """`target = value`, with as many targets as there are."""
+    value = evaluate(frame, node.value)
+    for target in node.targets:
+        if not _stays(frame, target, value, node.value):
+            _store(frame, node, target, value, node.value)
+
+
+def _stays(frame: Frame, target: ast.expr, value: Value, right: ast.expr) -> bool:
+    """`model = wrap(model)`: what an unseen call gives back for a network is that network."""
+    if not isinstance(right, ast.Call):
+        return False
+    if isinstance(target, ast.Tuple) and not isinstance(value, Several):
+        return all(_stays(frame, each, value, right) for each in target.elts)
+    unseen = value in (NOTHING, MADE, WRAPPED) or (isinstance(value, Tensor) and not value.sure)
+    path = path_of(target)
+    if not path or not unseen or all(path_of(each) != path for each in right.args):
+        return False
+    current = peek(frame, target)
+    if isinstance(current, Named):
+        return not words_of(path) or "loss" not in words_of(path)
+    return frame.program.is_lasting(current)
+
+
+def assign_annotated(frame: Frame, node: ast.AnnAssign) -> None:
+    """`target: kind = value`."""
+    if node.value is not None:
+        _store(frame, node, node.target, evaluate(frame, node.value), node.value)
+
+
+def _store(frame: Frame, node: ast.stmt, target: ast.expr, value: Value, right: ast.expr) -> None:
+    if isinstance(target, ast.Attribute):
+        if target.attr in ("grad", "_grad"):
+            _assign_gradient(frame, target, value, right)
+            return
+        if target.attr == "requires_grad":
+            _assign_requirement(frame, target, value)
+            return
+        of_gradient = isinstance(target.value, ast.Attribute) and target.value.attr == "grad"
+        if target.attr == "data" and frame.unit.mentions_gradient(right) and not of_gradient:
+            _update_by_hand(frame, node, target.value)
+            return
+        if target.attr == "data":
+            if of_gradient and not frame.unit.mentions_gradient(right):
+                _assign_gradient(frame, target.value, value, right)
+            return
+    elif isinstance(target, ast.Name) and frame.unit.mentions_gradient(right):
+        current = frame.lookup(target.id)
+        if isinstance(current, Leaf) and not isinstance(value, Leaf):
+            # x = x + eps * x.grad: what comes out is a new tensor without a gradient
+            frame.assign(target.id, Tensor())
+            return
+    bind(frame, target, value)
+
+
+def _assign_gradient(frame: Frame, target: ast.expr, value: Value, right: ast.expr) -> None:
+    """`p.grad = …`: None and zeros clear, all else is a gradient given by hand."""
+    holder = target.value if isinstance(target, ast.Attribute) else target
+    owner = peek(frame, holder)
+    if isinstance(owner, Gradient):
+        owner = owner.of
+    if isinstance(owner, Tensor) or owner is NOTHING:
+        frame.emit(Haze(None, whole=False))  # somebody's gradient, given by hand
+        return
+    to_none = isinstance(right, ast.Constant) and right.value is None
+    zeros = isinstance(right, ast.Call) and path_of(right.func).rsplit(".", 1)[-1] in _ZEROS
+    zero = isinstance(right, ast.Constant) and right.value == 0 and not to_none
+    if to_none or zeros or zero:
+        emit(
+            frame,
+            EventKind.CLEAR,
+            target,
+            keys=keys_of(owner),
+            name=path_of(holder),
+            to_none=to_none,
+        )
+        if not to_none:
+            frame.emit(Reset(keys_of(owner), present=True))  # there now, and zero
+    else:
+        emit(frame, EventKind.ASSIGN, target, keys=keys_of(owner), name=path_of(holder))
+
+
+def peek(frame: Frame, node: ast.expr) -> Value:
+    """Evaluate without counting the reading of a gradient as its use."""
+    program = frame.program
+    before, program.peeking = program.peeking, True
+    value = evaluate(frame, node)
+    program.peeking = before
+    return value
+
+
+def _assign_requirement(frame: Frame, target: ast.Attribute, value: Value) -> None:
+    """`x.requires_grad = True` makes a leaf; on parameters it thaws or freezes."""
+    owner = evaluate(frame, target.value)
+    if isinstance(owner, Params | Module | Instance):
+        if isinstance(value, Constant):
+            frame.program.freeze(keys_of(owner), is_false(value))
+        else:
+            frame.program.freeze(keys_of(owner), False)
+    elif isinstance(target.value, ast.Name) and not is_false(value) and not isinstance(owner, Leaf):
+        bind(frame, target.value, frame.program.new_leaf(frame))
+
+
+def assign_augmented(frame: Frame, node: ast.AugAssign) -> None:
+    """`target += value` and its kin."""
+    target = node.target
+    if isinstance(target, ast.Attribute) and target.attr == "grad":
+        owner = peek(frame, target.value)
+        value = evaluate(frame, node.value)
+        gradient = Gradient(owner)
+        touch(frame, target, gradient)
+        if isinstance(node.op, ast.Add):
+            frame.emit(Haze(keys_of(owner), whole=False))  # filled by hand
+        if isinstance(node.op, ast.Mult | ast.Div) and not is_false(value):
+            frame.emit(Haze(keys_of(owner), whole=True, spent=True))
+        if isinstance(node.op, ast.Mult) and is_false(value):
+            clear(frame, target, owner, Arguments([NOTHING, Constant(False)], {}))
+        return
+    if frame.unit.mentions_gradient(node.value):
+        holder = target.value if isinstance(target, ast.Attribute) else target
+        if _update_by_hand(frame, node, holder):
+            return
+    value = evaluate(frame, node.value)
+    if isinstance(target, ast.Name):
+        current = frame.lookup(target.id)
+        if isinstance(current, Several) and isinstance(node.op, ast.Add):
+            current.items.extend(value.items if isinstance(value, Several) else [value])
+            return
+        if isinstance(current, Params) and isinstance(node.op, ast.Add):
+            frame.assign(target.id, Params(current.keys | keys_of(value)))
+            return
+        if isinstance(node.op, ast.Div | ast.Mult) and isinstance(current, Tensor):
+            frame.assign(
+                target.id,
+                Tensor(
+                    current.deps,
+                    sure=current.sure,
+                    scaler=current.scaler,
+                    averaged=True,
+                    leaves=current.leaves,
+                ),
+            )
+            return
+        if isinstance(current, Leaf):
+            return  # in place: still the same leaf
+        result = Arguments([current, value], {}).computed()
+        frame.assign(target.id, result if isinstance(result, Tensor) else NOTHING)
+        if result is NOTHING and isinstance(current, Named | Optimizer | Module):
+            frame.assign(target.id, current)
+
+
+def _update_by_hand(frame: Frame, node: ast.stmt, holder: ast.expr) -> bool:
+    """`w -= lr * w.grad`: the update of weights that no optimizer holds."""
+    owner = peek(frame, holder)
+    if isinstance(owner, Gradient):
+        owner = owner.of
+    if not isinstance(owner, Params | Module | Leaf):
+        return False
+    emit(
+        frame,
+        EventKind.STEP,
+        node,
+        optimizer=frame.program.by_hand(keys_of(owner)),
+        name=path_of(holder),
+        leaf=isinstance(owner, Leaf),
+    )
+    return True
+
+
+def bind(frame: Frame, target: ast.expr, value: Value) -> None:
+    """Give `target` the value."""
+    program = frame.program
+    if isinstance(target, ast.Name):
+        frame.assign(target.id, program.christened(frame, value, target.id))
+    elif isinstance(target, ast.Attribute):
+        if target.attr in ("grad", "_grad"):  # one of several targets
+            _assign_gradient(frame, target, value, target)
+            return
+        owner = peek(frame, target.value)
+        path = path_of(target)
+        named = program.christened(frame, value, path or target.attr)
+        if isinstance(owner, Instance):
+            before = owner.attributes.get(target.attr)
+            if before is not None and program.conditional:
+                named = joined([before, named])  # assigned on one branch only
+            owner.attributes[target.attr] = named
+        elif isinstance(owner, Module | Named):
+            key = owner.key if isinstance(owner, Module) else owner.path
+            program.attach(key, target.attr, named)
+    elif isinstance(target, ast.Tuple | ast.List):
+        _unpack(frame, target, value)
+    elif isinstance(target, ast.Starred):
+        bind(frame, target.value, value)
+    elif isinstance(target, ast.Subscript):
+        owner = evaluate(frame, target.value)
+        index = evaluate(frame, target.slice)
+        if isinstance(owner, Mapping):
+            place = index.value if isinstance(index, Constant) else ("?", len(owner.items))
+            owner.items[place] = program.christened(frame, value, path_of(target))
+        elif isinstance(owner, Named) and isinstance(value, Optimizer):
+            program.christened(frame, value, path_of(target))
+
+
+def _unpack(frame: Frame, target: ast.Tuple | ast.List, value: Value) -> None:
+    items: list[Value] = []
+    if isinstance(value, Several) and not value.open and len(value.items) == len(target.elts):
+        items = value.items
+    for number, each in enumerate(target.elts):
+        if items:
+            bind(frame, each, items[number])
+        elif isinstance(value, Several) and value.items and value.open:
+            bind(frame, each, value.items[0])
+        elif isinstance(value, Tensor):
+            bind(frame, each, value)
+        elif isinstance(value, Named):
+            bind(frame, each, Named(f"{value.path}[{number}]"))
+        else:
+            bind(frame, each, NOTHING)
+
+
+def delete(frame: Frame, node: ast.Delete) -> None:
+    """`del p.grad` is a clear."""
+    for target in node.targets:
+        if isinstance(target, ast.Attribute) and target.attr == "grad":
+            owner = peek(frame, target.value)
+            emit(frame, EventKind.CLEAR, target, keys=keys_of(owner), name=path_of(target.value))

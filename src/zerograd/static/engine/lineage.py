@@ -1,0 +1,107 @@
+"""The classes of a program: what they inherit, and what kind of thing that makes them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from zerograd.static.engine.names import Names
+from zerograd.static.engine.unit import ClassUnit, Unit
+from zerograd.static.engine.values import (
+    NOTHING,
+    Class,
+    Function,
+    Instance,
+    Super,
+    Value,
+)
+from zerograd.static.engine.words import is_optimizer_class
+
+if TYPE_CHECKING:
+    from zerograd.static.project import Project
+    from zerograd.static.source import Source
+
+_MODULE_BASE = re.compile(r"(Module|Model|Net|Network|PreTrainedModel|nn\.\w+)$")
+
+
+class Lineage(Names):
+    """The classes, each with those above it in the project."""
+
+    def __init__(self, source: Source, project: Project | None) -> None:
+        super().__init__(source, project)
+        self._modules: dict[int, bool] = {}
+
+    def lineage(self, cls: ClassUnit) -> list[ClassUnit]:
+        found, waiting = [cls], [cls]
+        while waiting and len(found) < 8:
+            current = waiting.pop(0)
+            for base in current.bases:
+                value = self.global_value(current.unit, base.split("[", 1)[0])
+                if isinstance(value, Class) and value.unit not in found:
+                    found.append(value.unit)
+                    waiting.append(value.unit)
+        return found
+
+    def method(self, instance: Instance, name: str) -> Function | None:
+        """Return a method of the instance's class or of a class above it in the project."""
+        for cls in self.lineage(instance.cls):
+            node = cls.methods.get(name)
+            if node is not None:
+                return Function(node, cls.unit, bound=instance, owner=cls)
+        return None
+
+    def super_attribute(self, base: Super, name: str) -> Value:
+        for cls in self.lineage(base.owner)[1:]:
+            node = cls.methods.get(name)
+            if node is not None:
+                return Function(node, cls.unit, bound=base.of, owner=cls)
+        return NOTHING
+
+    def has_attribute(self, instance: Instance, name: str) -> bool:
+        """Does the class, as far as it can be read, assign such an attribute?"""
+        return name in instance.attributes or any(
+            cls.assigners(name) for cls in self.lineage(instance.cls)
+        )
+
+    def has_unseen_base(self, cls: ClassUnit) -> bool:
+        """Does the class inherit from one that cannot be read, and that may act by itself?"""
+        for each in self.lineage(cls):
+            for base in each.bases:
+                last = base.rsplit(".", 1)[-1].split("[", 1)[0]
+                if last in ("object", "ABC", "Module", "LightningModule", "Protocol", "Generic"):
+                    continue
+                found = self.global_value(each.unit, base.split("[", 1)[0])
+                if not isinstance(found, Class) and not self._is_inert(each.unit, base):
+                    return True
+        return False
+
+    def _is_inert(self, unit: Unit, base: str) -> bool:
+        """Is a base class of the project's, in a module where nothing touches gradients?"""
+        module, level, _ = unit.imports.get(base.split(".")[0], ("", 0, ""))
+        return (
+            bool(module)
+            and self.project is not None
+            and self.project.has(unit.source, module, level)
+        )
+
+    def is_module(self, cls: ClassUnit) -> bool:
+        """Is it a class of networks?"""
+        known = self._modules.get(id(cls))
+        if known is None:
+            self._modules[id(cls)] = False
+            known = self._modules[id(cls)] = any(
+                _MODULE_BASE.search(base) for each in self.lineage(cls) for base in each.bases
+            )
+        return known
+
+    def is_optimizer(self, cls: ClassUnit) -> bool:
+        """Is it a class of optimizers?"""
+        return any(
+            base.rsplit(".", 1)[-1] == "Optimizer"
+            or (is_optimizer_class(base) and not self._is_of_project(each, base))
+            for each in self.lineage(cls)
+            for base in each.bases
+        )
+
+    def _is_of_project(self, cls: ClassUnit, base: str) -> bool:
+        return isinstance(self.global_value(cls.unit, base), Class)

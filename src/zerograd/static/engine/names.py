@@ -1,0 +1,98 @@
+"""The modules of a program, and what the names at their top stand for."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from zerograd.static.engine.objects import Objects
+from zerograd.static.engine.unit import Unit
+from zerograd.static.engine.values import (
+    Class,
+    Constant,
+    Function,
+    Named,
+    Namespace,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from zerograd.static.project import Project
+    from zerograd.static.source import Source
+
+
+class Names(Objects):
+    """The files that were read, the main one first, and their global names."""
+
+    def __init__(self, source: Source, project: Project | None) -> None:
+        super().__init__()
+        self.project = project
+        self._units: dict[str, Unit] = {}
+        self._globals: dict[str, dict[str, Value]] = {}
+        self.main = self.unit(source)
+
+    def unit(self, source: Source) -> Unit:
+        found = self._units.get(source.path)
+        if found is None:
+            found = self._units[source.path] = Unit(source)
+        return found
+
+    def globals_of(self, unit: Unit) -> dict[str, Value]:
+        return self._globals.setdefault(unit.source.path, {})
+
+    def global_value(self, unit: Unit, name: str) -> Value | None:
+        """Return what a module's name stands for, or None where it has no such name."""
+        known = self.globals_of(unit).get(name)
+        if known is not None:
+            return known
+        value = self._find_global(unit, name)
+        if value is not None:
+            self.globals_of(unit)[name] = value
+        return value
+
+    def _find_global(self, unit: Unit, name: str) -> Value | None:
+        if name in unit.functions:
+            return Function(unit.functions[name], unit)
+        if name in unit.classes:
+            return Class(unit.classes[name])
+        if name in unit.imports:
+            return self._imported(unit, name)
+        for module, level in unit.stars:
+            other = self._other_unit(unit, module, level)
+            if other is not None and other is not unit:
+                value = self.global_value(other, name)
+                if value is not None:
+                    return value
+        if unit is not self.main:
+            return self._assigned_global(unit, name)
+        return None
+
+    def _assigned_global(self, unit: Unit, name: str) -> Value | None:
+        """Return a constant that another module assigns at its top."""
+        for node in unit.source.tree.body:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+                for target in node.targets:
+                    if isinstance(target, ast.Name) and target.id == name:
+                        return Constant(node.value.value)
+        return None
+
+    def _imported(self, unit: Unit, name: str) -> Value:
+        module, level, inner = unit.imports[name]
+        if self.project is not None and not module.startswith("torch"):
+            if inner:
+                sub = self._other_unit(unit, f"{module}.{inner}".lstrip("."), level)
+                if sub is not None:
+                    return Namespace(sub)
+            other = self._other_unit(unit, module, level)
+            if other is not None and other is not unit:
+                if not inner:
+                    return Namespace(other)
+                value = self.global_value(other, inner)
+                return value if value is not None else Named(name)
+        return unit.external(name)
+
+    def _other_unit(self, unit: Unit, module: str, level: int) -> Unit | None:
+        if self.project is None:
+            return None
+        source = self.project.find(unit.source, module, level)
+        return self.unit(source) if source is not None else None

@@ -1,0 +1,312 @@
+"""Readings: the functions of a program, followed through its calls.
+
+A call into the project is followed by reading the function once per way its
+parameters are bound, and never deeper than needed.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.assignments import bind
+from zerograd.static.engine.expressions import attribute, evaluate
+from zerograd.static.engine.frame import Frame, path_of
+from zerograd.static.engine.ir import Block, Haze, Scope, has_effect
+from zerograd.static.engine.keys import joined, keys_of
+from zerograd.static.engine.lineage import Lineage
+from zerograd.static.engine.statements import read_block
+from zerograd.static.engine.unit import FunctionNode, Unit
+from zerograd.static.engine.values import (
+    NOTHING,
+    Class,
+    Constant,
+    External,
+    Function,
+    Instance,
+    Mapping,
+    Module,
+    Named,
+    Optimizer,
+    Several,
+    Tensor,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from zerograd.static.project import Project
+    from zerograd.static.settings import Wrappers
+    from zerograd.static.source import Source
+
+DEEPEST = 10  # calls followed into each other
+MOST_READINGS = 400  # functions read for one file
+
+
+class Readings(Lineage):
+    """What was read so far, and what is being read."""
+
+    def __init__(self, source: Source, project: Project | None, wrappers: Wrappers) -> None:
+        super().__init__(source, project)
+        self.wrappers = wrappers
+        self.unresolved = 0
+        self.called: set[int] = set()  # ids of functions that a call was followed into
+        self._read: dict[tuple[object, ...], tuple[Scope | None, Value]] = {}
+        self._reading: list[int] = []
+        self._stack: list[int] = []  # numbers of the frames being read, outermost first
+        self._frames = 0
+
+    def evaluate(self, frame: Frame, node: ast.AST) -> Value:
+        return evaluate(frame, node)
+
+    def attribute(self, frame: Frame, base: Value, name: str) -> Value:
+        if isinstance(base, Class):
+            method = base.unit.methods.get(name)
+            return Function(method, base.unit.unit, owner=base.unit) if method else NOTHING
+        return attribute(frame, base, name)
+
+    def bind(self, frame: Frame, target: ast.expr, value: Value) -> None:
+        bind(frame, target, value)
+
+    def frame(self, unit: Unit, **how: object) -> Frame:
+        self._frames += 1
+        return Frame(self, unit, self._frames, **how)  # type: ignore[arg-type]
+
+    def read_root(self, frame: Frame, body: list[ast.stmt]) -> Block:
+        """Read a module or a function that nothing here calls."""
+        self._stack.append(frame.number)
+        self.frozen = frozenset()
+        self.guarded = False
+        block = read_block(frame, body)
+        self._stack.pop()
+        return block
+
+    def invoke(
+        self, frame: Frame, node: ast.AST, function: Function, arguments: Arguments
+    ) -> Value:
+        """Follow a call into a function of the project and return what it gives back."""
+        body = function.node
+        self.called.add(id(body))
+        if not self._is_worth_reading(function, arguments):
+            return self._computed_by(arguments)
+        if (
+            len(self._reading) >= DEEPEST
+            or id(body) in self._reading
+            or len(self._read) >= MOST_READINGS
+        ):
+            self.unresolved += 1
+            optimizers = arguments.optimizers()
+            if optimizers:
+                frame.emit(Haze(keys_of(Several(optimizers)), whole=True))
+            return self._computed_by(arguments)
+        spelled = self._spelled(frame, function, arguments)
+        key = (
+            id(body),
+            function.bound.ident if function.bound else "",
+            tuple(value.ident for value in arguments.positional),
+            tuple((name, value.ident) for name, value in arguments.named.items()),
+            tuple(spelled.items()),
+            (frame.no_grad, frame.accumulating, frame.inside, self.guarded, self.frozen),
+            arguments.unknown,
+            id(function.closure) if function.closure else 0,
+        )
+        known = self._read.get(key)
+        if known is None:
+            known = self._read[key] = self._read_function(frame, function, arguments, spelled)
+        scope, value = known
+        if scope is not None:
+            frame.emit(scope)
+        return value
+
+    def _is_worth_reading(self, function: Function, arguments: Arguments) -> bool:
+        if isinstance(function.node, ast.Lambda) or function.unit.has_events(function.node):
+            return True
+        if function.bound is not None and not isinstance(function.bound, Optimizer):
+            return True
+        if len(function.unit.text_of(function.node)) < 400:
+            return True  # cheap, and it may compute with what it closes over
+        interesting = (Module, Instance, Optimizer, Tensor, Function, Several)
+        return any(isinstance(value, interesting) for value in arguments.all())
+
+    def _computed_by(self, arguments: Arguments) -> Value:
+        computed = arguments.computed()
+        modules = [each for each in arguments.all() if isinstance(each, Module | Instance)]
+        if not modules:
+            return computed
+        deps = keys_of(Several(list(modules)))
+        return Tensor(
+            deps | (computed.deps if isinstance(computed, Tensor) else frozenset()), sure=False
+        )
+
+    def _spelled(
+        self, frame: Frame, function: Function, arguments: Arguments
+    ) -> dict[str, tuple[str, frozenset[str], bool]]:
+        """Return how the caller spells each parameter, so that conditions on it are the same."""
+        names = _parameters(function)
+        spelled: dict[str, tuple[str, frozenset[str], bool]] = {}
+        for place, node in arguments.nodes.items():
+            name = place if isinstance(place, str) else names[place] if place < len(names) else ""
+            if not name:
+                continue
+            if isinstance(node, ast.Name):
+                spelled[name] = frame.spelling(node.id)
+            elif isinstance(node, ast.Constant):
+                spelled[name] = (repr(node.value), frozenset(), False)
+            else:
+                text = frame.unit.source.segment(node)
+                parts = [
+                    frame.spelling(each.id) for each in ast.walk(node) if isinstance(each, ast.Name)
+                ]
+                spelled[name] = (
+                    f"{text}|{','.join(part[0] for part in parts)}",
+                    frozenset().union(*(part[1] for part in parts)) if parts else frozenset(),
+                    any(isinstance(each, ast.Call) for each in ast.walk(node))
+                    or any(part[2] for part in parts),
+                )
+        return spelled
+
+    def _read_function(
+        self,
+        caller: Frame,
+        function: Function,
+        arguments: Arguments,
+        spelled: dict[str, tuple[str, frozenset[str], bool]],
+    ) -> tuple[Scope | None, Value]:
+        node = function.node
+        frame = self.frame(
+            function.unit,
+            closure=function.closure,
+            self_value=function.bound,
+            owner=function.owner,
+            loop=caller.loop,
+        )
+        frame.node = node
+        frame.outer = function.maker
+        frame.no_grad = caller.no_grad or has_decorator(node, "no_grad")
+        frame.accumulating = caller.accumulating
+        frame.inside = caller.inside or (
+            function.owner is not None and self.is_optimizer(function.owner)
+        )
+        frame.spellings = spelled
+        self._bind_parameters(frame, function, arguments)
+        self._reading.append(id(node))
+        self._stack.append(frame.number)
+        if isinstance(node, ast.Lambda):
+            value = evaluate(frame, node.body)
+            block: Block = frame.out
+        else:
+            block = read_block(frame, node.body)
+            value = _returned(frame.returned)
+        self._reading.pop()
+        self._stack.pop()
+        return (Scope(block) if has_effect(block) else None), value
+
+    def _bind_parameters(self, frame: Frame, function: Function, arguments: Arguments) -> None:
+        parameters = function.node.args
+        names = _parameters(function)
+        values = arguments.positional
+        if function.bound is not None and not has_decorator(function.node, "staticmethod"):
+            first = [*parameters.posonlyargs, *parameters.args][:1]
+            if first:
+                frame.locals[first[0].arg] = function.bound
+        for number, name in enumerate(names):
+            value = values[number] if number < len(values) else arguments.named.get(name)
+            self._bind_parameter(frame, function, name, value, arguments.unknown)
+        if parameters.vararg is not None:
+            frame.locals[parameters.vararg.arg] = Several(list(values[len(names) :]))
+        if parameters.kwarg is not None:
+            known = {*names, *(each.arg for each in parameters.kwonlyargs)}
+            extra = {name: value for name, value in arguments.named.items() if name not in known}
+            name = parameters.kwarg.arg
+            frame.locals[name] = Named(name) if arguments.unknown else Mapping(dict(extra.items()))
+        for each in parameters.kwonlyargs:
+            given = arguments.named.get(each.arg)
+            self._bind_parameter(frame, function, each.arg, given, arguments.unknown)
+
+    def _bind_parameter(
+        self, frame: Frame, function: Function, name: str, value: Value | None, unknown: bool
+    ) -> None:
+        if value is None:
+            default = _default(function.node.args, name)
+            if isinstance(default, ast.Constant) and not unknown:
+                frame.locals[name] = Constant(default.value)
+                return
+            value = self._annotated(function, name)
+        if value is NOTHING or value is None:
+            value = Named(name if len(self._reading) == 0 else f"{name}@{frame.number}")
+        frame.locals[name] = value
+
+    def _annotated(self, function: Function, name: str) -> Value | None:
+        """Return an instance for a parameter that is annotated with a class of the project."""
+        parameters = function.node.args
+        for each in (*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs):
+            if each.arg != name or each.annotation is None:
+                continue
+            annotation = each.annotation
+            if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+                found = self.global_value(function.unit, annotation.value)
+            elif isinstance(annotation, ast.Name):
+                found = self.global_value(function.unit, annotation.id)
+            else:
+                found = None
+            if isinstance(found, Class):
+                if self.is_optimizer(found.unit):
+                    return self.named_optimizer(name)
+                return Instance(found.unit, name)
+            text = path_of(annotation)
+            if isinstance(found, External) or text:
+                dotted = found.dotted if isinstance(found, External) else text
+                if dotted.rsplit(".", 1)[-1] in ("Optimizer", "GradScaler"):
+                    if dotted.endswith("Optimizer"):
+                        return self.named_optimizer(name)
+                    return self.named_scaler(name)
+                if dotted.endswith("nn.Module"):
+                    return Module(name)
+        return None
+
+    def quietly(self, function: Function) -> Value:
+        """Read a method for the attributes it sets, whatever its parameters; no event counts."""
+        called = set(self.called)
+        caller = self.frame(function.unit)
+        frozen = self.frozen
+        value = self.invoke(caller, function.node, function, Arguments.of_nobody())
+        self.called, self.frozen = called, frozen
+        return value
+
+
+def _parameters(function: Function) -> list[str]:
+    parameters = function.node.args
+    names = [each.arg for each in (*parameters.posonlyargs, *parameters.args)]
+    if function.bound is not None and not has_decorator(function.node, "staticmethod"):
+        return names[1:]
+    return names
+
+
+def _default(parameters: ast.arguments, name: str) -> ast.expr | None:
+    names = [each.arg for each in (*parameters.posonlyargs, *parameters.args)]
+    given = dict(zip(reversed(names), reversed(parameters.defaults), strict=False))
+    for each, default in zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True):
+        if default is not None:
+            given[each.arg] = default
+    return given.get(name)
+
+
+def has_decorator(node: ast.AST, name: str) -> bool:
+    if not isinstance(node, FunctionNode):
+        return False
+    for each in node.decorator_list:
+        target = each.func if isinstance(each, ast.Call) else each
+        if path_of(target).rsplit(".", 1)[-1] == name:
+            return True
+    return False
+
+
+def _returned(values: list[Value]) -> Value:
+    if not values:
+        return NOTHING
+    rows = [value for value in values if isinstance(value, Several)]
+    if len(rows) == len(values) > 1 and len({len(row.items) for row in rows}) == 1:
+        return Several(
+            [joined(list(column)) for column in zip(*(r.items for r in rows), strict=True)]
+        )
+    return joined(values)

@@ -1,0 +1,201 @@
+"""Methods of networks, tensors, and things known by their path only."""
+
+from __future__ import annotations
+
+import ast
+
+from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.emit import is_false
+from zerograd.static.engine.frame import Frame
+from zerograd.static.engine.ir import Haze
+from zerograd.static.engine.keys import keys_of
+from zerograd.static.engine.training import (
+    clear,
+    clip,
+    fill,
+    optimizer_method,
+    scaler_method,
+    step,
+)
+from zerograd.static.engine.unseen import forward, unseen
+from zerograd.static.engine.values import (
+    NOTHING,
+    Constant,
+    Instance,
+    Leaf,
+    Mapping,
+    Module,
+    Named,
+    Params,
+    Several,
+    Tensor,
+    Value,
+)
+from zerograd.static.engine.words import (
+    CLIPS,
+    clears_by_name,
+    is_network_name,
+    is_optimizer_name,
+    is_scaler_name,
+    is_scheduler_name,
+    words_of,
+)
+
+_SAME = frozenset(
+    [
+        "to",
+        "cuda",
+        "cpu",
+        "float",
+        "half",
+        "double",
+        "bfloat16",
+        "train",
+        "eval",
+        "apply",
+        "share_memory",
+        "type",
+        "contiguous",
+        "requires_grad_",
+        "prepare_model",
+        "unwrap_model",
+        "compile",
+    ]
+)
+_CUTS = frozenset(["detach", "item", "tolist", "numpy", "detach_", "clone_detached", "new_tensor"])
+_PARAMETERS = frozenset(
+    ["parameters", "named_parameters", "trainable_parameters", "get_parameters"]
+)
+_SILENT = frozenset(
+    [
+        "state_dict",
+        "load_state_dict",
+        "named_modules",
+        "modules",
+        "children",
+        "named_children",
+        "buffers",
+        "named_buffers",
+        "register_forward_hook",
+        "register_hook",
+        "register_buffer",
+        "add_module",
+        "size",
+        "dim",
+    ]
+)
+
+
+def thing_method(
+    frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments
+) -> Value:
+    """A method of a network, a tensor, or a thing known by its path only."""
+    program = frame.program
+    path = base.path if isinstance(base, Named) else ""
+    if path and is_scaler_name(path) and name != "backward":
+        return scaler_method(frame, node, program.named_scaler(path), name, arguments)
+    if name == "backward":
+        return _backward(frame, node, base, arguments)
+    if name == "step":
+        optimizer = program.as_optimizer(frame, base, node)
+        if optimizer is not None:
+            return optimizer_method(frame, node, optimizer, name, arguments)
+        return NOTHING
+    if clears_by_name(name) and not isinstance(base, Tensor):
+        optimizer = program.as_optimizer(frame, base, node)
+        if optimizer is not None:
+            return optimizer_method(frame, node, optimizer, "zero_grad", arguments)
+        clear(frame, node, base, arguments)
+        return NOTHING
+    if path and is_optimizer_name(path) and not is_scheduler_name(path):
+        optimizer = program.named_optimizer(path)
+        return optimizer_method(frame, node, optimizer, name, arguments)
+    if name in CLIPS:
+        return clip(frame, node, arguments, base)
+    if name in ("manual_backward", "scale") and path:
+        return scaler_method(frame, node, program.named_scaler(path), name, arguments)
+    if name in _PARAMETERS and not isinstance(base, Tensor):
+        program.networks |= keys_of(base)
+        return Params(keys_of(base))
+    if name in ("requires_grad_", "requires_grad"):
+        return _require(frame, node, base, arguments)
+    if name in _SILENT:
+        return NOTHING
+    if name in _CUTS:
+        return Tensor()
+    if isinstance(base, Tensor | Leaf | Params):
+        return _tensor_method(frame, node, base, name, arguments)
+    if name in _SAME:
+        return base
+    if name in ("prepare", "setup", "initialize"):
+        return program.prepared(arguments)
+    return _unseen_method(frame, node, base, name, arguments)
+
+
+def _backward(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) -> Value:
+    """`loss.backward()`, or an object that is handed the loss."""
+    program = frame.program
+    first = arguments.first()
+    handed = bool(arguments.positional) and not isinstance(base, Tensor | Leaf)
+    if handed and isinstance(first, Named) and "loss" not in words_of(first.path):
+        handed = False  # `out.backward(gradient)`
+    if handed and isinstance(first, Constant | Mapping):
+        handed = False
+    if not handed:
+        fill(frame, node, base, arguments)
+        return NOTHING
+    if program.is_engine(frame, base):
+        return NOTHING
+    fill(frame, node, first, arguments)
+    return NOTHING
+
+
+def _require(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) -> Value:
+    wanted = arguments.first()
+    program = frame.program
+    if isinstance(base, Module | Params | Instance):
+        program.freeze(keys_of(base), is_false(wanted))
+        return base
+    if is_false(wanted):
+        return Tensor()
+    return program.new_leaf(frame)
+
+
+def _tensor_method(
+    frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments
+) -> Value:
+    if isinstance(base, Params | Leaf) and name in ("sub_", "add_", "addcdiv_", "copy_", "mul_"):
+        if any(frame.unit.mentions_gradient(each) for each in node.args):
+            by_hand = frame.program.by_hand(keys_of(base))
+            step(frame, node, by_hand, Arguments.none(), node.func)
+        return base
+    if isinstance(base, Params):
+        return base
+    return Arguments([base, *arguments.all()], {}).computed()
+
+
+def _unseen_method(
+    frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments
+) -> Value:
+    if "backward" in name.lower():
+        fill(frame, node, NOTHING, Arguments.none())  # forward_backward_step and its kin
+        return arguments.computed()
+    if isinstance(base, Named):
+        if name in ("values", "items"):
+            inner = Named(f"{base.path}[*]")
+            return Several([inner if name == "values" else Several([NOTHING, inner])], open=True)
+        if arguments.optimizers() or arguments.has_modules():
+            return unseen(frame, name, arguments, base)
+        computed = arguments.computed()
+        if isinstance(computed, Tensor):
+            return Arguments([Tensor(frozenset((base.path,))), computed], {}).computed()
+        if arguments.all() and is_network_name(base.path):
+            return forward(frame, frozenset((base.path,)), arguments)
+        return NOTHING
+    if isinstance(base, Instance) and not frame.program.is_module(base.cls):
+        return arguments.computed()
+    if isinstance(base, Module | Instance):
+        # A method of a network computes with it; it hardly ever clears or steps.
+        frame.emit(Haze(keys_of(base), whole=bool(arguments.optimizers())))
+        return forward(frame, keys_of(base), arguments)
+    return arguments.computed()

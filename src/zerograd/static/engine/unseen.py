@@ -1,0 +1,113 @@
+"""Calls that are not followed: a network's forward, and functions of elsewhere."""
+
+from __future__ import annotations
+
+from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.frame import Frame
+from zerograd.static.engine.ir import Haze
+from zerograd.static.engine.keys import keys_of
+from zerograd.static.engine.values import (
+    MADE,
+    NOTHING,
+    WRAPPED,
+    Instance,
+    Module,
+    Named,
+    Several,
+    Tensor,
+    Value,
+    leaves_of,
+)
+from zerograd.static.engine.words import (
+    is_optimizer_class,
+    is_optimizer_name,
+    is_scheduler_name,
+    words_of,
+)
+
+_NETWORKS = frozenset(("model", "net", "network", "resnet", "backbone"))
+_LOSSES = frozenset(("loss", "losses", "criterion", "crit", "objective", "mse", "bce", "ce"))
+# words in the name of an unseen function that mark it as one that trains
+_ACTING = frozenset(
+    [
+        "train",
+        "trainer",
+        "training",
+        "fit",
+        "step",
+        "optimize",
+        "optimise",
+        "backward",
+        "epoch",
+        "run",
+        "update",
+        "learn",
+        "batch",
+        "iteration",
+        "loop",
+        "closure",
+    ]
+)
+
+
+def forward(frame: Frame, keys: frozenset[str], arguments: Arguments) -> Value:
+    """Return the output of a network: it depends on the network and on the inputs."""
+    computed = arguments.computed()
+    if frame.no_grad:
+        return Tensor()
+    frame.program.networks |= {key for key in keys if _LOSSES.isdisjoint(words_of(key))}
+    # Networks handed to a network are part of what it computes.
+    handed = [each for value in arguments.all() for each in leaves_of(value)]
+    deps = keys | keys_of(Several([each for each in handed if _is_network(frame, each)]))
+    sure, scaler = True, ""
+    averaged, leaves = False, frozenset[str]()
+    if isinstance(computed, Tensor):
+        deps, sure, scaler = deps | computed.deps, computed.sure, computed.scaler
+        averaged, leaves = computed.averaged, computed.leaves
+    return Tensor(deps, sure=sure, scaler=scaler, averaged=averaged, leaves=leaves)
+
+
+def _is_network(frame: Frame, value: Value) -> bool:
+    if isinstance(value, Named):
+        return frame.program.is_network(value.path)
+    return isinstance(value, Module | Instance)
+
+
+def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
+    """A call that cannot be followed: it may do anything to what it is handed."""
+    optimizers = arguments.optimizers()
+    words = words_of(name)
+    if is_optimizer_class(name) or (name[:1].isupper() and "optim" in name.lower()):
+        if optimizers:
+            return optimizers[0]  # a wrapper around the optimizer
+        if arguments.has_params():
+            return frame.program.new_optimizer(Several(arguments.all()))
+    if is_scheduler_name(name):
+        return NOTHING
+    if not optimizers and is_optimizer_name(name) and _ACTING.isdisjoint(words):
+        return frame.program.new_optimizer(Several(arguments.all()))  # get_optimizer(model, …)
+    if optimizers and not name[:1].isupper() and not _ACTING.isdisjoint(words):
+        frame.program.unresolved += 1
+        keys = frozenset[str]().union(*(keys_of(each) for each in optimizers))
+        frame.emit(Haze(keys, whole=True))
+    elif arguments.has_modules() and not name[:1].isupper():
+        modules: list[Value] = [
+            each for each in arguments.all() if isinstance(each, Module | Instance | Named)
+        ]
+        frame.emit(Haze(keys_of(Several(modules)), whole=False))
+    modules_called = keys_of(
+        Several([each for each in leaves_of(Several(arguments.all())) if isinstance(each, Module)])
+    )
+    makes = name[:1].isupper() or not _NETWORKS.isdisjoint(words)
+    computed = arguments.computed()
+    if makes:
+        return WRAPPED if computed is not NOTHING or frame.program.holds(arguments) else MADE
+    if isinstance(computed, Tensor):
+        return Tensor(
+            computed.deps | modules_called,
+            sure=False,
+            scaler=computed.scaler,
+            averaged=computed.averaged,
+            leaves=computed.leaves,
+        )
+    return Tensor(modules_called, sure=False) if modules_called else NOTHING
