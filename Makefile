@@ -140,5 +140,9 @@ bench-step-gpu: $(STAMPS)/dev ## `Step` on a GPU: no more waiting than the loop 
 	$(PY) -m benchmarks.step_gpu
 bench-arena: $(STAMPS)/dev ## GradArena on a GPU
 	$(PY) -m benchmarks.arena_gpu
+bench-gpt2-gpu: $(STAMPS)/dev ## `zerograd bench` of GPT-2 on a GPU
+	$(PY) -m zerograd bench --model gpt2 --device cuda --format json > $(RESULTS)/bench_gpt2_gpu.json
+bench-watch-gpu: $(STAMPS)/dev ## what `watch` costs a training step on a GPU
+	$(PY) -m benchmarks.watch_gpu
 bench-report: $(STAMPS)/dev ## how long the page of a million steps takes to open
 	$(PY) -m benchmarks.report_page

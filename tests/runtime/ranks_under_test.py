@@ -64,13 +64,15 @@ def raw():
 
 
 def fsdp(clear=True, sync=True):
+    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
+    mesh = init_device_mesh("cpu", (2,))  # where there is a GPU, it would be the default
     net = model()
     for layer in net:
         if isinstance(layer, nn.Linear):
-            fully_shard(layer)
-    fully_shard(net)
+            fully_shard(layer, mesh=mesh)
+    fully_shard(net, mesh=mesh)
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
     for _ in range(5):
         for n in range(2):

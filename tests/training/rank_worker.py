@@ -396,10 +396,11 @@ def fsdp2_every():
 
 def fsdp2_train():
     """Adam on shards equals Adam on the whole model."""
+    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
     s = Scenario()
-    fully_shard(s.model)
+    fully_shard(s.model, mesh=init_device_mesh("cpu", (WORLD,)))
     step = Step(torch.optim.Adam(s.model.parameters(), lr=0.01), models=[s.model], clip=0.1)
     alone = torch.optim.Adam(s.twin.parameters(), lr=0.01)
     for index, window in enumerate(windows(s.mine[:6], 3)):
@@ -417,10 +418,11 @@ def fsdp2_train():
 
 
 def fsdp2_misuse():
+    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
     s = Scenario()
-    fully_shard(s.model)
+    fully_shard(s.model, mesh=init_device_mesh("cpu", (WORLD,)))
     said = []
     try:
         Step(torch.optim.SGD(s.model.parameters(), lr=0.1), models=[s.model], arena=True)

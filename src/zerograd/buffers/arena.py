@@ -21,6 +21,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from zerograd.buffers.multiply import multiply_
 from zerograd.errors import StepError
 
 ALIGNMENT = 16  # bytes: the widest load of a GPU thread
@@ -157,7 +158,7 @@ class GradArena:
         if max_norm != math.inf:
             coefficient = torch.clamp(max_norm / (norm + 1e-6), max=1.0)
             for flat in flats:
-                flat.mul_(coefficient.to(flat.device))
+                multiply_(flat, coefficient.to(flat.device))
         return norm
 
     def scale_(self, factor: float | torch.Tensor) -> None:

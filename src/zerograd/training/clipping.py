@@ -13,7 +13,10 @@ from collections.abc import Iterable
 import torch
 from torch.nn.utils import get_total_norm
 
+from zerograd.buffers.multiply import is_worth_a_look, multiply_
 from zerograd.training.normalise import Factor
+
+FEW = 8  # tensors up to which a launch for each costs less than a pass over their memory
 
 
 def dense_parts(parameters: Iterable[torch.Tensor]) -> list[torch.Tensor]:
@@ -42,7 +45,14 @@ def scale_parts(parts: list[torch.Tensor], factor: float | torch.Tensor) -> None
         torch._foreach_mul_(parts, factor)
         return
     for device, group in _by_device(parts).items():
-        torch._foreach_mul_(group, factor.to(device))
+        number = factor.to(device)
+        large = [part for part in group if is_worth_a_look(part)]
+        if 0 < len(large) <= FEW:
+            for part in large:
+                multiply_(part, number)
+            group = [part for part in group if not is_worth_a_look(part)]
+        if group:
+            torch._foreach_mul_(group, number)
 
 
 def total_norm(parts: list[torch.Tensor], norm_type: float) -> torch.Tensor:
