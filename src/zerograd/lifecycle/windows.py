@@ -32,6 +32,7 @@ class Window:
     drop: Drop | None = None  # the last of those clears; finite only if all of them were
     averaged: bool | None = None  # was any loss divided or weighted? None: not known
     synchronised: Counts = ()  # backwards that all-reduced over ranks, by spot
+    is_first: bool = False  # of its owner
 
     @property
     def size(self) -> int:
@@ -80,14 +81,10 @@ def window_faults(windows: Sequence[Window]) -> list[WindowFault]:
     if len(windows) < 2:
         return []
     before, last = windows[-2], windows[-1]
-    faults = []
-    if before.lost_all and last.lost_all:
-        faults.append(WindowFault("ZG102", last.step, last.drop))
-    elif before.bare and last.bare and before.drop is None and last.drop is None:
-        faults.append(WindowFault("ZG401", last.step))
+    faults = _on_nothing(windows)
     # A guard that throws some batches away also keeps some windows whole; a loop that
-    # clears at every micro-batch never does.
-    always = all(window.wasted for window in windows if window.used)
+    # clears at every micro-batch never does, but for a shorter first one.
+    always = not any(map(_is_whole, windows))
     if last.drop is not None and 0 < last.wasted == before.wasted and always:
         faults.append(WindowFault("ZG501", last.drop.clear, last.drop))
     if min(last.size, before.size) >= 2 and last.averaged is False and before.averaged is False:
@@ -96,6 +93,24 @@ def window_faults(windows: Sequence[Window]) -> list[WindowFault]:
         spot = max(last.synchronised, key=lambda each: each[1])[0]
         faults.append(WindowFault("ZG505", spot))
     return faults
+
+
+def _is_whole(window: Window) -> bool:
+    """Did the step use all that there was? `i % k == 0` steps on batch 0 alone, which is none."""
+    return bool(window.used) and not window.wasted and not (window.is_first and window.size == 1)
+
+
+def _on_nothing(windows: Sequence[Window]) -> list[WindowFault]:
+    """Return what it breaks if the same step has found nothing twice, one time after the other."""
+    last = windows[-1]
+    before = next((each for each in reversed(windows[:-1]) if each.step == last.step), None)
+    if before is None or not before.bare or not last.bare:
+        return []
+    if last.lost_all or before.lost_all:
+        return [WindowFault("ZG102", last.step, last.drop or before.drop)]
+    if before.drop is None and last.drop is None:
+        return [WindowFault("ZG401", last.step)]
+    return []
 
 
 @dataclass(slots=True)
@@ -203,7 +218,7 @@ class _Open:
             Counter(dict(synchronised)),
         )
 
-    def close(self, step: Spot, bare: bool) -> Window:
+    def close(self, step: Spot, bare: bool, is_first: bool) -> Window:
         return Window(
             step=step,
             bare=bare,
@@ -212,6 +227,7 @@ class _Open:
             drop=self.drop,
             averaged=self.averaged,
             synchronised=tuple(self.synchronised.items()),
+            is_first=is_first,
         )
 
 
@@ -240,12 +256,12 @@ class WindowLog:
     def step(self, event: Event, bare: bool) -> tuple[Window, list[WindowFault]]:
         """Close the window of the owner that steps; return it, and what the last ones break."""
         owner = event.owner
-        window = self._open.pop(owner, _Open()).close(event.spot, bare)
+        closed = self._closed.setdefault(owner, deque(maxlen=REMEMBERED))
+        window = self._open.pop(owner, _Open()).close(event.spot, bare, not closed)
         for other in self._open.values():
             other.share(owner)
-        closed = self._closed.setdefault(owner, deque(maxlen=REMEMBERED))
         closed.append(window)
-        faults = window_faults(closed)
+        faults = window_faults(tuple(closed))
         _forget(closed)
         return window, faults
 
@@ -276,9 +292,13 @@ class WindowLog:
 def _forget(closed: deque[Window]) -> None:
     """Drop the windows that no rule can look at any more, so that equal loops look equal.
 
-    Of those before the last two only the latest whole one matters, until it is too old.
+    Of those before the last two there matter the latest whole one, and the latest of
+    each step, until they are too old.
     """
-    whole = [n for n, window in enumerate(closed) if window.used and not window.wasted]
-    keep = min(whole[-1] if whole else len(closed), len(closed) - 2)
-    for _ in range(max(keep, 0)):
-        closed.popleft()
+    windows = list(closed)
+    kept = {len(windows) - 1, len(windows) - 2}
+    kept.update({window.step: n for n, window in enumerate(windows)}.values())
+    whole = [n for n, each in enumerate(windows) if _is_whole(each)]
+    kept.update(whole[-1:])
+    closed.clear()
+    closed.extend(window for n, window in enumerate(windows) if n in kept)

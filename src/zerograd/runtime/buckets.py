@@ -29,7 +29,9 @@ class Bucket:
         "__weakref__",
         "bit",
         "canary",
-        "certain",
+        "doubt",
+        "doubts",
+        "grew",
         "leaf",
         "members",
         "moved_at",
@@ -39,6 +41,7 @@ class Bucket:
         "ref",
         "sharded",
         "stale_norm",
+        "suspect",
         "thread",
         "version",
     )
@@ -53,7 +56,10 @@ class Bucket:
         self.sharded = False
         self.ref: weakref.ref[Tensor] | None = None  # the canary's gradient at the last look
         self.version = 0
-        self.certain = True  # whether the last word on its values came from a look at them
+        self.doubt = False  # something was added to what may have been cleared unseen
+        self.doubts = 0  # how often that kept a rule from speaking
+        self.suspect = 0  # this many looks at its values are not put off
+        self.grew: bool | None = None  # did the last backward leave anything but zeros?
         self.stale_norm: float | None = None
         self.moved_at: int | None = None  # version of the canary itself, for updates by hand
         self.print_before: float | None = None
@@ -204,7 +210,8 @@ class Partition:
             _forget_look(bucket)
         if new is not None:
             new.owners, new.leaf = bucket.owners, bucket.leaf
-            new.certain, new.stale_norm = bucket.certain, bucket.stale_norm
+            new.doubt, new.suspect = bucket.doubt, bucket.suspect
+            new.grew, new.stale_norm = bucket.grew, bucket.stale_norm
             self._on_split(bucket.name, new.name)
         self.generation += 1
         return new

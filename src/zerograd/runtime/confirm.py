@@ -13,18 +13,21 @@ from zerograd.runtime.call_site import Site
 
 MOST_GRADIENTS = 64  # read in one look
 MOST_PLACES = 1024
+PATIENCE = 32  # looks that a suspicion is worth
 
 
 @dataclass(slots=True)
 class _Place:
     asked: int = 0
-    insist: bool = False
     answer: bool = False
     norm: float | None = None
 
 
 class Looks:
-    """Answers questions about values; the same one in the same place at 1, 2, 4, 8, … times."""
+    """Answers questions about values; the same one in the same place at 1, 2, 4, 8, … times.
+
+    A bucket under suspicion is looked at each time, until its suspicion is spent.
+    """
 
     def __init__(self) -> None:
         self._places: dict[tuple[str, Site, str], _Place] = {}
@@ -32,33 +35,64 @@ class Looks:
         self.refused = False  # wanted, but not possible just then
 
     def is_zero(self, bucket: Bucket, site: Site) -> bool | None:
-        """Are all gradients of the bucket zero? None: cannot be told now."""
+        """Are all gradients of the bucket zero? None: cannot be told now.
+
+        An answer from memory leaves the bucket in doubt.
+        """
         place = self._place("zero", site, bucket.name)
-        if not self._is_due(place):
-            bucket.certain = False
+        surprise = place.answer and self._peek(bucket)  # where zeros are usual, and there are none
+        if not self._is_due(place, bucket) and not surprise:
+            bucket.doubt = True
             bucket.stale_norm = place.norm
             return place.answer
         if not self._may_look():
             return None
-        place.norm = self.norm(bucket)
+        bucket.stale_norm = place.norm = self.norm(bucket)
         place.answer = place.norm == 0.0
-        place.insist = False
-        bucket.certain = True
-        bucket.stale_norm = place.norm
         return place.answer
+
+    def knows_zeros(self, bucket: Bucket, site: Site) -> bool:
+        """Has the bucket been found cleared at this place before?"""
+        place = self._places.get(("zero", site, bucket.name))
+        return place is not None and place.answer
+
+    def has_grown(self, bucket: Bucket) -> bool | None:
+        """Did the backward that has just ended leave anything but zeros? None: not known.
+
+        Zeros do not mean that somebody cleared: a backward may leave nothing else. Asked
+        of a bucket under suspicion only.
+        """
+        if not bucket.suspect or not self._may_look():
+            return None
+        bucket.suspect -= 1
+        return self.norm(bucket) != 0.0
 
     def is_finite(self, buckets: list[Bucket], site: Site) -> bool:
         """Are the gradients that a clear at `site` is about to drop finite?"""
         place = self._place("finite", site, buckets[0].name)
-        if self._is_due(place) and self._may_look():
+        if self._is_due(place, buckets[0]) and self._may_look():
             place.answer = all(math.isfinite(self.norm(bucket)) for bucket in buckets)
         return place.answer
 
-    def insist(self, bucket: Bucket) -> None:
-        """Look afresh the next time anyone asks about this bucket."""
-        for (_, _, name), place in self._places.items():
-            if name == bucket.name:
-                place.insist = True
+    def suspect(self, bucket: Bucket) -> None:
+        """Look at this bucket each time for a while; ever more rarely, if that ends in doubt."""
+        bucket.doubts += 1
+        if bucket.doubts & (bucket.doubts - 1) == 0:
+            bucket.suspect = PATIENCE
+
+    def finds_zeros(self, bucket: Bucket, site: Site) -> bool:
+        """Does the canary's gradient begin with zeros? Asked where that needs no waiting.
+
+        On other devices than the CPU a value is never read without a suspicion.
+        """
+        place = self._place("probe", site, bucket.name)
+        place.asked += 1
+        return place.asked & (place.asked - 1) == 0 and self._peek(bucket) is False
+
+    def _peek(self, bucket: Bucket) -> bool | None:
+        parameter = bucket.canary()
+        grad = parameter.grad if parameter is not None else None
+        return torch_facts.peek(grad) if grad is not None else None
 
     def norm(self, bucket: Bucket) -> float:
         """Return the norm of the bucket's gradients, of at most 64 of them. Synchronises."""
@@ -75,7 +109,9 @@ class Looks:
 
     def is_due_at(self, bucket: Bucket, site: Site) -> bool:
         """Is it time, at this place, to watch the bucket's values for updates by hand?"""
-        return self._is_due(self._place("moved", site, bucket.name))
+        place = self._place("moved", site, bucket.name)
+        place.asked += 1
+        return place.asked & (place.asked - 1) == 0
 
     def _may_look(self) -> bool:
         if torch_facts.may_look_at_values():
@@ -93,6 +129,9 @@ class Looks:
         return place
 
     @staticmethod
-    def _is_due(place: _Place) -> bool:
+    def _is_due(place: _Place, bucket: Bucket) -> bool:
         place.asked += 1
-        return place.insist or place.asked & (place.asked - 1) == 0
+        if bucket.suspect:
+            bucket.suspect -= 1
+            return True
+        return place.asked & (place.asked - 1) == 0

@@ -23,9 +23,19 @@ from zerograd.runtime import torch_facts, traced_calls
 from zerograd.runtime.ride import CLEAR, STEP, Ride
 
 _KEPT_OUT = (
-    *("buckets", "call_site", "care", "confirm", "feeding", "guard", "hand_work", "hooks"),
-    *("leaves", "ledger", "memo", "names", "owners", "recorder", "replicas", "ride"),
-    *("sanitizer", "scaling", "torch_facts"),
+    *(
+        "backwards",
+        "buckets",
+        "call_site",
+        "callers",
+        "care",
+        "clears",
+        "confirm",
+        "feeding",
+        "guard",
+    ),
+    *("hand_work", "hooks", "leaves", "ledger", "memo", "names", "owners", "recorder"),
+    *("replicas", "ride", "sanitizer", "scaling", "steps", "torch_facts", "unseen"),
 )
 
 

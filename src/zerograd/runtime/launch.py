@@ -93,16 +93,10 @@ def run_as_main(
     try:
         _run(target)
         code = 0
-    except SystemExit as request:
-        code = _exit_code(request.code)
-    except KeyboardInterrupt as error:
-        _show(error)
-        code = INTERRUPTED
     except BaseException as error:
         if on_error is not None:
             on_error(error)
-        _show(error)
-        code = 1
+        code = _ended_by(error)
     _wind_down()
     return code
 
@@ -165,6 +159,13 @@ def _run_script(name: str, main: types.ModuleType) -> None:
     main.__spec__ = None
     assert code is not None
     exec(code, main.__dict__)
+
+
+def _ended_by(error: BaseException) -> int:
+    if isinstance(error, SystemExit):
+        return _exit_code(error.code)
+    _show(error)
+    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
 
 
 def _exit_code(asked: object) -> int:

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from zerograd.runtime.recorder import Recorder
 
 BY_HAND = "by hand"
+MOST_TRIES = 64  # of a fault that does not hold up; after that ever fewer
+_ON_NOTHING = frozenset({"ZG102", "ZG401"})
+_ON_WHAT_IS_THERE = frozenset({"ZG101", "ZG301", "ZG303", "ZG304", "ZG402"})
+# Of an older contribution, which may have been cleared unseen before a newer one came.
+_ON_WHAT_WAS_THERE = frozenset({"ZG101", "ZG201", "ZG202", "ZG305", "ZG502", "ZG503"})
 _TOKEN = re.compile(r"(?:optimizer|bucket|scaler)#\d+")
 
 
@@ -43,6 +48,7 @@ class Ledger:
         self._models = models
         self._found: dict[tuple[str, Spot], Finding] = {}
         self._counts: dict[tuple[str, Spot], int] = {}
+        self._tries: dict[tuple[str, Spot], int] = {}  # to tell what did not hold up
         self._dropped: set[tuple[str, Spot]] = set()  # hidden or allowed
         self._allowances: dict[str, tuple[Allowance, ...]] = {}
         self.recorder: Recorder | None = None
@@ -66,10 +72,38 @@ class Ledger:
         if finding.rule.code not in self._shown and finding.rule.severity is Severity.NOTE:
             self._dropped.add(key)
             return
+        if finding.rule.severity is Severity.NOTE and self._is_beside_an_error(finding):
+            return
+        tries = self._tries[key] = self._tries.get(key, 0) + 1
+        if tries > MOST_TRIES and tries & (tries - 1):
+            return
+        if event is not None and self._is_of_several_losses(finding):
+            self._dropped.add(key)
+            return
         buckets = self._buckets(finding, event)
         if event is not None and not self._holds_up(finding, event, buckets):
             return
         self._enter(self._in_words(finding, buckets))
+
+    def _is_of_several_losses(self, finding: Finding) -> bool:
+        """Are the backwards of the window losses of several tasks, not micro-batches of one?"""
+        recorder, code = self.recorder, finding.rule.code
+        window = recorder.memo.edge.closed if recorder is not None else None
+        if recorder is None or window is None:
+            return False
+        if code == "ZG503":
+            spot = max(window.used, key=lambda each: each[1])[0]
+            return not recorder.callers.are_micro_batches(spot)
+        return code == "ZG501" and all(
+            recorder.callers.are_several(spot) for spot, _ in window.lost
+        )
+
+    def _is_beside_an_error(self, finding: Finding) -> bool:
+        """Is a graver fault told of the same line? A note of its windows can wait for that."""
+        return any(
+            spot == finding.spot and each.rule.severity is Severity.ERROR
+            for (_, spot), each in self._found.items()
+        )
 
     def enter(self, finding: Finding) -> None:
         """Take in a finding that is in the user's words already."""
@@ -88,23 +122,26 @@ class Ledger:
     def _holds_up(self, finding: Finding, event: Event, buckets: list[Bucket]) -> bool:
         """Look once more before speaking: a wrong word costs more than a late one."""
         recorder = self.recorder
-        if recorder is None:
+        if recorder is None or not buckets:
             return True
-        code = finding.rule.code
-        if code in ("ZG101", "ZG202"):
-            doubtful = [bucket for bucket in buckets if not bucket.certain]
-            for bucket in doubtful:
-                recorder.looks.insist(bucket)
-            return not doubtful
-        if code in ("ZG102", "ZG401"):
+        code, looks = finding.rule.code, recorder.looks
+        if code in _ON_NOTHING:
             # Values may have come by a way that moves no counter.
-            return not any(
-                bucket.gradients(1) and recorder.looks.norm(bucket) > 0 for bucket in buckets
-            )
-        if code == "ZG402":
-            newest = [recorder.memo.last_fill(bucket.name) for bucket in buckets]
-            return BY_HAND not in newest
-        return True
+            return not any(bucket.gradients(1) and looks.norm(bucket) > 0 for bucket in buckets)
+        if code == "ZG402" and BY_HAND in (recorder.memo.last_fill(each.name) for each in buckets):
+            return False
+        if code in _ON_WHAT_IS_THERE:
+            # Zeros are nothing: somebody has cleared them by a way that moves no counter.
+            held = [bucket for bucket in buckets if looks.norm(bucket) != 0.0]
+        else:
+            held = buckets
+        if code in _ON_WHAT_WAS_THERE:
+            held = [bucket for bucket in held if not bucket.doubt]
+        if held:
+            return True
+        for bucket in buckets:
+            looks.suspect(bucket)
+        return False
 
     def _buckets(self, finding: Finding, event: Event | None) -> list[Bucket]:
         if self.recorder is None:
@@ -118,10 +155,15 @@ class Ledger:
             owner = self.recorder.owners.by_name.get(finding.owner)
             names = tuple(bucket.name for bucket in owner.buckets) if owner else ()
         found = [by_name[name] for name in names if name in by_name]
-        if finding.rule.code == "ZG101":
-            stale = self.recorder.memo.was_stale
-            found = [bucket for bucket in found if bucket.name in stale] or found
-        return found
+        if event is None:
+            return found
+        memo = self.recorder.memo
+        broken = [
+            bucket
+            for bucket in found
+            if finding.rule.broken_by(memo.state(bucket.name, memo.before), event)
+        ]
+        return broken or found
 
     def _in_words(self, finding: Finding, buckets: list[Bucket]) -> Finding:
         """Return the finding with the user's own names in it, and what a live run knows."""

@@ -43,6 +43,7 @@ class Edge:
     findings: tuple[Finding, ...] = ()
     window: Window | None = None  # the one it closes, if that must be counted
     new_round: bool = False
+    closed: Window | None = None  # the one it closes, counted or not
 
     @property
     def is_eventful(self) -> bool:
@@ -57,6 +58,7 @@ class Node:
     edges: dict[Symbol, Edge] = field(default_factory=dict)
     filled: frozenset[str] = frozenset()  # buckets that hold something
     spent: frozenset[str] = frozenset()  # of these, those used in full
+    used: frozenset[str] = frozenset()  # those that hold something used
     unused: frozenset[str] = frozenset()  # and those that hold something nobody used
     unknown: frozenset[str] = frozenset()
 
@@ -127,15 +129,6 @@ class Memo:
                 return state  # type: ignore[no-any-return]
         return INITIAL
 
-    @property
-    def was_stale(self) -> frozenset[str]:
-        """The buckets that held used and unused contributions before the last event."""
-        return frozenset(
-            bucket
-            for bucket, state in self.before.snapshot[0][0]
-            if len({bool(each.used_by) for each in state.contributions}) > 1
-        )
-
     def last_fill(self, bucket: str) -> str:
         """Return which backward filled the bucket last."""
         contributions = self.state(bucket).contributions
@@ -173,7 +166,7 @@ class Memo:
         stepped = event.kind in _STEPS or (stepped and not new_round)
         # Windows of one micro-batch have no tail; the rest of an epoch must be counted.
         counted = window if window is not None and window.size != 1 and not event.leaf else None
-        edge = Edge(self._node(sites, stepped), tuple(findings), counted, new_round)
+        edge = Edge(self._node(sites, stepped), tuple(findings), counted, new_round, window)
         if self._edges >= MOST_EDGES:
             self._nodes.clear()
             self._edges = 0
@@ -207,6 +200,9 @@ class Memo:
             node.filled = frozenset(bucket for bucket, _ in held)
             node.spent = frozenset(
                 bucket for bucket, state in held if all(c.used_by for c in state.contributions)
+            )
+            node.used = frozenset(
+                bucket for bucket, state in held if any(c.used_by for c in state.contributions)
             )
             node.unused = frozenset(
                 bucket for bucket, state in held if any(not c.used_by for c in state.contributions)

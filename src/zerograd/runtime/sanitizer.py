@@ -79,6 +79,7 @@ class Sanitizer:
         self._shown = shown
         self._runs = 0  # how often it has been entered and not left
         self._user_error: BaseException | None = None
+        self._is_cut_short = False  # by an exception of the user's code
         self._failure = ""
         self._ledger = Ledger(shown, self._tell, self._objects.models)
         self._recorder: Recorder | None = None
@@ -128,6 +129,7 @@ class Sanitizer:
             self._runs += 1
             if self._runs > 1:
                 return self
+            self._is_cut_short = False
             if self._recorder is None:
                 self._recorder = self._new_recorder()
             self._guard = Guard(self._recorder, self._is_on_purpose, self._fail)
@@ -150,7 +152,7 @@ class Sanitizer:
                 return
             hooks.remove(guard)
         if self._recorder is not None:
-            guard.run(self._recorder.finish)
+            guard.run(functools.partial(self._recorder.finish, cut_short=self._is_cut_short))
 
     def abandon(self) -> None:
         """Stop without a last judgement: a forked child leaves its parent's watch behind."""
@@ -171,7 +173,11 @@ class Sanitizer:
         return owners, recorder.state_now(bucket)
 
     def explain(self, error: BaseException) -> None:
-        """Add a note to an exception of the user's code that a rule explains; never raises."""
+        """Say which exception ends the program; a rule that explains it adds a note to it.
+
+        Never raises.
+        """
+        self._is_cut_short = True
         try:
             without_frames_of(error, _HERE)
             finding = explain_absence(error)

@@ -46,8 +46,7 @@ class Scaling:
         site, name = recorder.sites.here(3), self._name(scaler)
         if not owner.display:
             recorder.call(owner, argument_of(site.text))
-        for bucket in owner.buckets:
-            bucket.look()
+        recorder.unseen.before_use(owner.buckets, site)
         key = (EventKind.UNSCALE, site, owner.name, owner.mask, name)
         symbol = recorder.symbols.get(key)
         if symbol is None:
@@ -72,7 +71,7 @@ class Scaling:
         # torch refuses a second step before update(): that call is the fault, and no step.
         awaiting = (recorder.memo.state(each.name).awaiting for each in owner.buckets)
         if not failed or any(owner.name in each for each in awaiting):
-            recorder.feed_step(EventKind.STEP_SKIPPED, owner, site, name)
+            recorder.steps.feed(EventKind.STEP_SKIPPED, owner, site, name)
 
     def updates(self, scaler: GradScaler) -> None:
         recorder = self._recorder

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.autograd import graph as autograd_graph
 
 OLDEST_TORCH = (2, 11)
+MOST_PEEKED = 4096  # values of one gradient
 MOST_NODES = 50_000  # of a graph that is walked for its leaves
 
 Roots = Any  # what the engine is given: tensors or graph edges
@@ -183,6 +184,16 @@ def norms(grads: Iterable[Tensor]) -> list[float]:
             for (index, _), value in zip(entries, torch.stack(values).tolist(), strict=True):
                 found[index] = value
     return [found[index] for index in sorted(found)]
+
+
+def peek(grad: Tensor) -> bool | None:
+    """Is any of its first values not zero? None: not in the host's memory."""
+    if grad.device.type != "cpu" or type(grad) is not Tensor or not may_look_at_values():
+        return None
+    if not _is_readable(grad):
+        return None
+    with torch.no_grad():
+        return bool(grad.detach().reshape(-1)[:MOST_PEEKED].any())
 
 
 def _is_readable(part: Tensor) -> bool:

@@ -1,0 +1,129 @@
+"""Who called: whether backwards from one line are the micro-batches of one loop.
+
+A line of a function may be reached from several places, with a different loss from each,
+and a loop over tasks or heads runs through the same line once for each of them. Their sum
+is meant. Micro-batches come from a loop that also holds the step, or from one that only
+counts, or from one over the pieces of a batch.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+from dataclasses import dataclass
+from types import CodeType, FrameType
+
+from zerograd.lifecycle.events import Spot
+from zerograd.runtime.call_site import kind_of_is_user
+
+MOST_SPOTS = 4096
+MOST_FRAMES = 16
+_PIECES = frozenset({"chunk", "split", "tensor_split", "batch", "batched"})
+_Loop = ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.GeneratorExp
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """One of the user's frames."""
+
+    code: CodeType
+    at: int
+    line: int
+
+
+Chain = tuple[Caller, ...]  # the innermost first
+
+
+def chain_here() -> Chain:
+    """Return the user's frames around the call that is going on."""
+    found: list[Caller] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and len(found) < MOST_FRAMES:
+        if kind_of_is_user(frame.f_code.co_filename):
+            found.append(Caller(frame.f_code, frame.f_lasti, frame.f_lineno))
+        frame = frame.f_back
+    return tuple(found)
+
+
+class Callers:
+    """Remembers from where each line that calls backward was reached."""
+
+    def __init__(self) -> None:
+        self._chains: dict[Spot, Chain | None] = {}  # None: from several places
+
+    def note(self, spot: Spot) -> None:
+        """Take note of who calls the backward at `spot` now."""
+        chain = chain_here()
+        if len(self._chains) >= MOST_SPOTS:
+            self._chains.clear()
+        if self._chains.setdefault(spot, chain) != chain:
+            self._chains[spot] = None
+
+    def are_several(self, spot: Spot) -> bool:
+        """Is the backward at `spot` reached from several places?"""
+        return self._chains.get(spot, ()) is None
+
+    def are_micro_batches(self, spot: Spot) -> bool:
+        """Are the backwards at `spot` the micro-batches of the step that is going on?"""
+        chain = self._chains.get(spot)
+        if not chain:
+            return False
+        steps = {each.code: each.line for each in reversed(chain_here())}
+        shared = next((each for each in chain if each.code in steps), None)
+        if shared is None:
+            return False
+        loop = _loop_around(shared.code.co_filename, shared.line)
+        if loop is None:
+            return False
+        step = steps[shared.code]
+        if loop.lineno <= step <= (loop.end_lineno or loop.lineno):
+            return True
+        return isinstance(loop, (ast.For, ast.AsyncFor)) and _makes_pieces(loop)
+
+
+def _loop_around(path: str, line: int) -> _Loop | None:
+    try:
+        tree = ast.parse("".join(linecache.getlines(path)))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, _Loop) and node.lineno <= line <= (node.end_lineno or node.lineno)
+    ]
+    return max(around, key=lambda node: (node.lineno, node.col_offset), default=None)
+
+
+def _makes_pieces(loop: ast.For | ast.AsyncFor) -> bool:
+    """Does the loop only count, or go over the pieces of a batch?"""
+    calls = [node for node in ast.walk(loop.iter) if isinstance(node, ast.Call)]
+    names = {
+        call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        for call in calls
+    }
+    if names & _PIECES:
+        return True
+    return "range" in names and not _is_told_apart(loop)
+
+
+def _is_told_apart(loop: ast.For | ast.AsyncFor) -> bool:
+    """Is the number of a turn given to a call or used as an index: is each turn its own case?"""
+    numbers = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+    given = [
+        part
+        for statement in loop.body
+        for node in ast.walk(statement)
+        for part in (
+            (*node.args, *node.keywords)
+            if isinstance(node, ast.Call)
+            else (node.slice,)
+            if isinstance(node, ast.Subscript)
+            else ()
+        )
+    ]
+    return any(
+        isinstance(node, ast.Name) and node.id in numbers
+        for part in given
+        for node in ast.walk(part)
+    )

@@ -1,0 +1,90 @@
+"""Clears by a call: `zero_grad` of an optimizer or a module."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import TYPE_CHECKING, Any
+
+from torch.nn import Module
+
+from zerograd.lifecycle.events import Event, EventKind
+from zerograd.runtime import ride
+
+if TYPE_CHECKING:
+    from zerograd.runtime.recorder import Recorder
+
+
+class Clears:
+    """Hears the clears, for the recorder."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._finite = True
+
+    def begins(self, holder: Any, to_none: bool) -> None:
+        recorder = self._recorder
+        backwards = recorder.backwards
+        backwards.threads.add(backwards.thread())
+        unused = recorder.memo.node.unused
+        if not unused:
+            return
+        mask = recorder.owners.mask_of(holder, backwards.around() is not None)
+        dropped = [each for each in recorder.partition.buckets if each.bit & mask]
+        dropped = [each for each in dropped if each.name in unused]
+        if dropped:
+            self._finite = recorder.looks.is_finite(dropped, recorder.sites.here(3))
+
+    def ends(self, holder: Any, to_none: bool) -> None:
+        finite, self._finite = self._finite, True
+        recorder = self._recorder
+        mask = recorder.owners.mask_of(holder, recorder.backwards.around() is not None)
+        thread = recorder.backwards.thread()
+        for bucket in recorder.partition.buckets:
+            if bucket.bit & mask:
+                bucket.thread = thread
+                bucket.doubt = False
+                bucket.look()
+        if not mask:
+            return
+        recorder.counts[ride.CLEAR] += 1
+        site = recorder.sites.here(3)
+        owner = recorder.owners.known(holder)
+        if owner is not None and not owner.display:
+            recorder.call(owner, site.receiver)
+        name = owner.name if owner is not None else site.receiver
+        key = (EventKind.CLEAR, site, name, mask, to_none, finite)
+        symbol = recorder.symbols.get(key)
+        if symbol is None:
+            event = Event(
+                EventKind.CLEAR,
+                name,
+                site.spot,
+                recorder.names_of(mask),
+                site.text,
+                to_none=to_none,
+                inside=is_inside(holder),
+                finite=finite,
+            )
+            symbol = recorder.new(key, event, recorder.call_here(ride.CLEAR, holder))
+        recorder.feed(symbol)
+
+
+def is_inside(holder: Any) -> bool:
+    """Is the clear that goes on called by a method of the optimizer itself, as SAM's is?"""
+    if isinstance(holder, Module):
+        return False
+    # Wrappers share their code among many functions; only the innermost tells who is running.
+    codes = {
+        getattr(inspect.unwrap(value), "__code__", None)
+        for kind in type(holder).__mro__
+        for name, value in vars(kind).items()
+        if name != "zero_grad" and callable(value)
+    }
+    codes.discard(None)
+    frame = sys._getframe(2).f_back
+    while frame is not None:
+        if frame.f_code in codes:
+            return True
+        frame = frame.f_back
+    return False

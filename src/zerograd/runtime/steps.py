@@ -1,0 +1,99 @@
+"""Steps: plain, with a closure, nested, and those taken while a backward runs."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from torch.optim.optimizer import Optimizer
+
+from zerograd.lifecycle.events import Event, EventKind
+from zerograd.runtime import ride
+from zerograd.runtime.buckets import Owner
+from zerograd.runtime.call_site import Site, argument_of
+from zerograd.runtime.owners import IN_BACKWARD, holds_canary
+
+if TYPE_CHECKING:
+    from zerograd.runtime.recorder import Recorder
+
+
+class Steps:
+    """Hears the steps, for the recorder."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._open: dict[int, list[tuple[int, Owner, Site]]] = {}  # by thread
+
+    def begins(self, optimizer: Optimizer, has_closure: bool) -> None:
+        recorder = self._recorder
+        backwards = recorder.backwards
+        backwards.threads.add(backwards.thread())
+        stack = self._open.setdefault(threading.get_ident(), [])
+        while any(number == id(optimizer) for number, _, _ in stack):
+            stack.pop()  # a step that raised never said that it ended
+        owner = recorder.owners.of(optimizer, backwards.around() is not None)
+        if owner is None:
+            return
+        site = recorder.sites.here(3)
+        if not owner.display:
+            through = recorder.scaling.is_stepping()
+            recorder.call(owner, argument_of(site.text) if through else site.receiver)
+        outer = next((each for _, each, _ in stack if each.mask & owner.mask), None)
+        stack.append((id(optimizer), owner, site))
+        if outer is not None and outer is not owner:
+            recorder.owners.stand_for(owner, outer)
+        elif outer is None and not has_closure:
+            self._take(owner, optimizer, site, is_plain=True)
+
+    def closure_returns(self, optimizer: Optimizer) -> None:
+        stack = self._open.get(threading.get_ident(), ())
+        owner = self._recorder.owners.known(optimizer)
+        if owner is None:
+            return
+        for number, outer, site in stack:
+            if number == id(optimizer):
+                self._take(owner, optimizer, site)
+                return
+            if outer.mask & owner.mask:
+                return  # the inner of two nested steps
+
+    def ends(self, optimizer: Optimizer) -> None:
+        stack = self._open.get(threading.get_ident())
+        if stack and stack[-1][0] == id(optimizer):
+            stack.pop()
+
+    def feed(
+        self, kind: EventKind, owner: Owner, site: Site, scaler: str, plain: Any = None
+    ) -> None:
+        """Feed a step; `plain` is the optimizer if the call can be known again by it."""
+        recorder = self._recorder
+        key = (kind, site, owner.name, owner.mask, scaler)
+        symbol = recorder.symbols.get(key)
+        if symbol is None:
+            names = recorder.names_of(owner.mask)
+            event = Event(kind, owner.name, site.spot, names, site.text, scaler=scaler)
+            call = recorder.call_here(ride.STEP, plain) if plain is not None else None
+            symbol = recorder.new(key, event, call)
+        recorder.feed(symbol)
+
+    def _take(
+        self, owner: Owner, optimizer: Optimizer, site: Site, *, is_plain: bool = False
+    ) -> None:
+        recorder = self._recorder
+        recorder.counts[ride.STEP] += 1
+        opened = recorder.backwards.around()
+        if opened is None:
+            thread = threading.get_ident()
+            for bucket in owner.buckets:
+                bucket.thread = thread
+            recorder.unseen.before_use(owner.buckets, site)
+        elif owner.name != IN_BACKWARD or holds_canary(owner, optimizer):
+            recorder.rounds.spoil()
+            recorder.backwards.fill_inside(opened, owner.buckets)
+        else:
+            return
+        scaler = recorder.scaling.around(optimizer) if recorder.scaling else ""
+        plain = optimizer if is_plain and not scaler else None
+        self.feed(EventKind.STEP, owner, site, scaler, plain)
+        if recorder.replicas:
+            recorder.replicas.at_step(owner.mask)

@@ -1,0 +1,128 @@
+"""What was done to `.grad` itself, in no call that we saw: cleared, assigned or scaled by hand.
+
+The version counters of the canaries tell of most of it. `.data.zero_()` and the like move
+no counter, so where something may have been cleared that way and it matters, values tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.events import Event, EventKind
+from zerograd.runtime import hand_work
+from zerograd.runtime.buckets import GONE, NEW, SAME, TOUCHED, Bucket
+from zerograd.runtime.call_site import Site
+
+if TYPE_CHECKING:
+    from zerograd.runtime.recorder import Recorder
+
+BY_HAND = "by hand"
+_CLEARED, _ZEROED, _ASSIGNED = range(3)
+
+
+class Unseen:
+    """Looks at buckets before an event, and feeds what was done to them since the last one."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def before_backward(self, buckets: Iterable[Bucket], site: Site) -> None:
+        """Find out what was done before a backward adds to it."""
+        recorder = self._recorder
+        done: list[tuple[Bucket, int]] = []
+        for bucket in buckets:
+            filled = bucket.name in recorder.memo.node.filled
+            change = bucket.look()
+            if filled and not bucket.owners:
+                recorder.leaves.was_updated(bucket, site)
+            if change == SAME and not filled:
+                continue
+            node = recorder.memo.node
+            # What has been used should be gone by now, and so should what nobody will use.
+            looks = bucket.name in node.used or not bucket.owners
+            act = self._act(bucket, change, site, looks)
+            if act is not None:
+                done.append((bucket, act))
+            elif filled and not looks and not bucket.suspect:
+                bucket.doubt = True
+        if done:
+            self._feed(site, done)
+
+    def before_use(self, buckets: Iterable[Bucket], site: Site) -> None:
+        """Find out what was done before a step or a clip uses it."""
+        done: list[tuple[Bucket, int]] = []
+        for bucket in buckets:
+            act = self._act(bucket, bucket.look(), site, looks=False)
+            if act is not None:
+                done.append((bucket, act))
+        if done:
+            self._feed(site, done)
+
+    def _act(self, bucket: Bucket, change: int, site: Site, looks: bool) -> int | None:
+        """Return what was done to a bucket, None for nothing.
+
+        Args:
+            looks: whether values are read where no counter has moved.
+        """
+        recorder, name = self._recorder, bucket.name
+        node = recorder.memo.node
+        if change == NEW:
+            return _ASSIGNED
+        if name not in node.filled:
+            return None
+        if change == GONE:
+            return _CLEARED
+        if change == SAME and not looks and not bucket.suspect:
+            if recorder.looks.knows_zeros(bucket, site):
+                pass
+            elif name in node.unused and recorder.looks.finds_zeros(bucket, site):
+                recorder.looks.suspect(bucket)
+            else:
+                return None
+        asked = bucket.doubt
+        bucket.doubt = False
+        zero = recorder.looks.is_zero(bucket, site)
+        if zero is None:
+            recorder.cannot_look(bucket)
+            return None
+        if zero:
+            # All zeros may be what the backward has left: then nobody has cleared it.
+            is_natural = bucket.grew is False and name not in node.used
+            if bucket.grew is None and name in node.unused:
+                recorder.looks.suspect(bucket)
+            return None if is_natural else _ZEROED
+        spent = name in node.spent
+        # What is there now is what the last step has left, whatever came before that.
+        bucket.doubt = bucket.doubt or (asked and not spent)
+        return _ASSIGNED if spent and change == TOUCHED else None
+
+    def _feed(self, site: Site, done: list[tuple[Bucket, int]]) -> None:
+        unused = self._recorder.memo.node.unused
+        masks: dict[tuple[int, bool], int] = {}
+        for bucket, act in done:
+            bucket.doubt = False
+            # Zeros where a backward may have left nothing else prove no loss.
+            proved = act != _ZEROED or bucket.name not in unused or bucket.grew is True
+            masks[act, proved] = masks.get((act, proved), 0) | bucket.bit
+        for (act, proved), mask in sorted(masks.items()):
+            self._feed_one(site, act, mask, proved)
+
+    def _feed_one(self, site: Site, act: int, mask: int, proved: bool) -> None:
+        recorder = self._recorder
+
+        def event() -> Event:
+            clears = act != _ASSIGNED
+            spot, text = hand_work.find(site, "clear" if clears else "assign")
+            return Event(
+                EventKind.CLEAR if clears else EventKind.ASSIGN,
+                "",
+                spot,
+                recorder.names_of(mask),
+                text,
+                backward="" if clears else BY_HAND,
+                to_none=act == _CLEARED,
+                finite=proved,
+            )
+
+        recorder.feed_by_hand((BY_HAND, act, site, mask, proved), event)
