@@ -78,6 +78,8 @@ class World:
             (each, nn.ParameterList([self.parameters[n] for n in each])) for each in layout.modules
         ]
         self.count = 0
+        self.fills: dict[int, frozenset[str]] = {}  # by backward: the owners that it filled
+        self.shared: set[int] = set()  # backwards on which one of these has stepped since
         self.states = dict.fromkeys(self.names, INITIAL)
         self.truth = [Truth() for _ in self.names]
 
@@ -88,6 +90,8 @@ class World:
                 self.tell(event)
 
     def tell(self, event: Event) -> None:
+        if event.kind is EventKind.STEP:
+            self.shared |= {n for n, owners in self.fills.items() if event.owner in owners}
         for name, state in self.states.items():
             self.states[name] = advance(state, event, name)
         self._look()
@@ -168,7 +172,12 @@ class World:
     def _unused(self, numbers: Sequence[int]) -> dict[int, bool]:
         """For each of these parameters: does it hold a backward that no step at all has used?"""
         everywhere = frozenset[int]().union(*(u for t in self.truth for u in t.used.values()))
-        return {n: bool(self.truth[n].inside - everywhere) for n in numbers}
+        held = frozenset[int]().union(*self.held.values())
+        # What nobody holds is excused by a step of an optimizer that the same loss has filled.
+        return {
+            n: bool(self.truth[n].inside - everywhere - (set() if n in held else self.shared))
+            for n in numbers
+        }
 
     def _compare_lost(self, dropped: dict[int, bool], event: Event) -> None:
         for number, unused in dropped.items():
@@ -176,8 +185,7 @@ class World:
             fresh = state.lost is not None and state.lost.clear == event.spot
             if fresh:
                 assert unused, "said to be lost, and some step had used it"
-            # An optimizer that steps on a part of the loss excuses what nobody holds.
-            if len(self.held) == 1 and number in next(iter(self.held.values())):
+            if len(self.held) == 1:
                 assert fresh == unused  # with more, one that shares the loss may excuse it
 
     def _backward(self, move: Move) -> Iterator[Event]:
@@ -199,6 +207,7 @@ class World:
     def _filled(self, kind: EventKind, numbers: Sequence[int]) -> Event:
         fills = frozenset(o for o, held in self.held.items() if set(held) & set(numbers))
         event = self._event(kind, "", numbers, backward=str(self.count), fills=fills)
+        self.fills[self.count] = fills
         self.count += 1
         return event
 
