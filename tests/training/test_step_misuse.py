@@ -142,6 +142,10 @@ def test_misuse_raises_and_drops_the_window(misuse):
     ("weight", "kind"),
     [
         (float("nan"), ValueError),
+        (10**400, ValueError),
+        (1e308, ValueError),
+        (1e-320, ValueError),
+        ("3", TypeError),
         (float("inf"), ValueError),
         (-1, ValueError),
         (-0.5, ValueError),

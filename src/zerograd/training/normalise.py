@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Factor = float | torch.Tensor | None  # None stands for exactly 1
 Weight = float | torch.Tensor
 
+LIGHTEST = 2.0**-100  # with its inverse, the bounds within which a float32 can carry a weight
+
 
 def provisional_scale(scale: float, mean: float) -> float:
     """The scale for the next window, given this window's weight (per rank)."""
@@ -181,7 +183,11 @@ def check_weight(weight: object) -> Weight:
         value = float(weight.detach())
     else:
         try:
+            if isinstance(weight, (str, bytes)):  # float() would read them
+                raise TypeError
             value = float(weight)  # type: ignore[arg-type]
+        except OverflowError:
+            value = math.inf
         except (TypeError, ValueError):
             raise TypeError(
                 f"a weight is a number or a tensor of one element, not {type(weight).__name__}"
@@ -189,5 +195,9 @@ def check_weight(weight: object) -> Weight:
     if not math.isfinite(value) or value < 0.0:
         raise ValueError(
             f"a weight is the number of items in the mean, finite and not negative; got {value}"
+        )
+    if value and not LIGHTEST <= value <= 1 / LIGHTEST:
+        raise ValueError(
+            f"a weight lies between {LIGHTEST:.0e} and {1 / LIGHTEST:.0e}, or is 0; got {value}"
         )
     return value

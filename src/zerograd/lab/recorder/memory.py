@@ -18,6 +18,7 @@ def _model() -> nn.Sequential:
     pairs = [(nn.Linear(_WIDTH, _WIDTH), nn.ReLU()) for _ in range(_LAYERS)]
     return nn.Sequential(*(layer for pair in pairs for layer in pair))
 
+
 # events of all cycles, since older torch warns where it keeps the last one's only
 _METER: dict[str, Any] = {
     "activities": [ProfilerActivity.CPU],
@@ -115,9 +116,7 @@ def clear_cost() -> dict[str, Any]:
     for way in _ways():
         if way not in ("zero", "none", "arena"):
             continue  # where the call stands does not change the call
-        with profile(
-            **_METER
-        ) as seen:
+        with profile(**_METER) as seen:
             model = _model()
             parameters = list(model.parameters())
             optimizer = torch.optim.SGD(parameters, lr=0.1)
