@@ -149,7 +149,6 @@ def test_misuse_raises_and_drops_the_window(misuse):
         (float("inf"), ValueError),
         (-1, ValueError),
         (-0.5, ValueError),
-        ("3", None),
         ("three", TypeError),
         (None, TypeError),
         (torch.tensor(float("nan")), ValueError),
@@ -160,10 +159,6 @@ def test_misuse_raises_and_drops_the_window(misuse):
 def test_a_weight_that_makes_no_sense(weight, kind):
     model, _, step = parts()
     before = [p.detach().clone() for p in model.parameters()]
-    if kind is None:
-        with step:
-            step.backward(loss_of(model), weight=weight)
-        return
     with pytest.raises(kind, match="weight"), step:
         step.backward(loss_of(model), weight=weight)
     assert_dropped(model, step, before)

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 Factor = float | torch.Tensor | None  # None stands for exactly 1
 Weight = float | torch.Tensor
 
-LIGHTEST = 2.0**-100  # with its inverse, the bounds within which a float32 can carry a weight
+# the bounds within which a float32 can carry a weight, its square and their inverses
+LIGHTEST, HEAVIEST = 2.0**-60, 2.0**60
 
 
 def provisional_scale(scale: float, mean: float) -> float:
@@ -196,8 +197,8 @@ def check_weight(weight: object) -> Weight:
         raise ValueError(
             f"a weight is the number of items in the mean, finite and not negative; got {value}"
         )
-    if value and not LIGHTEST <= value <= 1 / LIGHTEST:
+    if value and not LIGHTEST <= value <= HEAVIEST:
         raise ValueError(
-            f"a weight lies between {LIGHTEST:.0e} and {1 / LIGHTEST:.0e}, or is 0; got {value}"
+            f"a weight lies between {LIGHTEST:.0e} and {HEAVIEST:.0e}, or is 0; got {value}"
         )
     return value

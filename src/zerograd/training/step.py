@@ -25,7 +25,14 @@ from zerograd.training.arguments import (
     shared_device,
 )
 from zerograd.training.canaries import Canaries
-from zerograd.training.normalise import DeviceLedger, HostLedger, Weight, check_weight
+from zerograd.training.normalise import (
+    HEAVIEST,
+    LIGHTEST,
+    DeviceLedger,
+    HostLedger,
+    Weight,
+    check_weight,
+)
 from zerograd.training.ownership import Registry
 from zerograd.training.ranks import find_ranks, raise_if_lost_rank
 from zerograd.training.schedule import list_schedulers
@@ -33,8 +40,6 @@ from zerograd.training.update import Updater
 from zerograd.training.windows import Window
 
 Loss = torch.Tensor | Callable[[], torch.Tensor]
-
-_INFINITY = float("inf")
 
 
 class Step:
@@ -219,7 +224,7 @@ class Step:
             raise StepError(misuse.BROKEN)
         if weight.__class__ is not float:
             weight = check_weight(weight)
-        elif not 0.0 <= weight < _INFINITY:
+        elif weight and not LIGHTEST <= weight <= HEAVIEST:
             check_weight(weight)
         if self._closure_wanted:
             self._evaluations.append((check_evaluation(loss, self._optimizers[0]), weight))
