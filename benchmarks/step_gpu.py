@@ -310,6 +310,66 @@ def two_optimizers_one_scaler() -> dict[str, Any]:
     }
 
 
+def wrapped() -> dict[str, Any]:
+    """Under NCCL (one rank, as there is one GPU) and Fabric: the error of a window's update."""
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    from torch.nn.parallel import DistributedDataParallel
+
+    data = batches()
+    whole = (torch.cat([b[0] for b in data]).double(), torch.cat([b[1] for b in data]))
+    start, exact = model_of(), model_of().double()
+    nn.functional.cross_entropy(exact(whole[0]), whole[1]).backward()
+    right = torch.cat([p.grad.flatten() for p in exact.parameters() if p.grad is not None])
+
+    def error_of(model: nn.Module, optimizer: Any, loss: Callable[[Any], torch.Tensor]) -> float:
+        """SGD with rate 1 moves the parameters by the gradient."""
+        step = Step(optimizer, models=[model], clip=1e9)
+        for window in windows(data, len(data)):
+            with step(window):
+                for batch in window:
+                    step.backward(loss(batch), batch[3])
+        step.close()
+        ends = [getattr(p, "full_tensor", lambda p=p: p)() for p in model.parameters()]
+        begins = start.parameters()
+        moved = [(b - e).detach().flatten() for b, e in zip(begins, ends, strict=True)]
+        return float((torch.cat(moved).double() - right).norm() / right.norm())
+
+    def sgd(model: nn.Module) -> torch.optim.Optimizer:
+        return torch.optim.SGD(model.parameters(), lr=1.0)
+
+    rows: dict[str, Any] = {}
+    dist.init_process_group("nccl", init_method="tcp://127.0.0.1:29531", rank=0, world_size=1)
+    try:
+        replica = DistributedDataParallel(copy.deepcopy(start), device_ids=[0])
+        rows["DDP, NCCL"] = error_of(replica, sgd(replica), lambda b: loss_of(replica, b))
+        for name, shape in (("FSDP2, NCCL", (1,)), ("HSDP, NCCL", (1, 1))):
+            names = ("shard",) if len(shape) == 1 else ("replicate", "shard")
+            mesh = init_device_mesh("cuda", shape, mesh_dim_names=names)
+            sharded = copy.deepcopy(start)
+            for layer in sharded:
+                if isinstance(layer, nn.Linear):
+                    fully_shard(layer, mesh=mesh)
+            fully_shard(sharded, mesh=mesh)
+            rows[name] = error_of(sharded, sgd(sharded), lambda b, m=sharded: loss_of(m, b))
+    finally:
+        dist.destroy_process_group()
+    try:
+        from lightning_fabric import Fabric
+    except ImportError:
+        rows["Fabric"] = "not installed"
+        return rows
+    for precision in ("32-true", "16-mixed", "bf16-mixed"):
+        fabric = Fabric(accelerator="cuda", devices=1, precision=precision)
+        model = copy.deepcopy(start)
+        prepared, optimizer = fabric.setup(model, sgd(model))
+        rows[f"Fabric, {precision}"] = error_of(
+            prepared, optimizer, lambda b, m=prepared: loss_of(m, b)
+        )
+    return rows
+
+
 def captured_arena_with_step_shapes() -> dict[str, Any]:
     """The arena's addresses stay, so a captured backward goes on filling it."""
     from zerograd import GradArena
@@ -352,6 +412,7 @@ def main() -> None:
         "skips": skips,
         "bare_zeros": bare_zeros,
         "two_optimizers_one_scaler": two_optimizers_one_scaler,
+        "wrapped": wrapped,
         "captured_arena": captured_arena_with_step_shapes,
     }
     for name, part in parts.items():
