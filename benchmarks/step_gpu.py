@@ -15,6 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -343,7 +344,7 @@ def wrapped() -> dict[str, Any]:
     dist.init_process_group("nccl", init_method="tcp://127.0.0.1:29531", rank=0, world_size=1)
     try:
         replica = DistributedDataParallel(copy.deepcopy(start), device_ids=[0])
-        rows["DDP, NCCL"] = error_of(replica, sgd(replica), lambda b: loss_of(replica, b))
+        rows["DDP, NCCL"] = error_of(replica, sgd(replica), partial(loss_of, replica))
         for name, shape in (("FSDP2, NCCL", (1,)), ("HSDP, NCCL", (1, 1))):
             names = ("shard",) if len(shape) == 1 else ("replicate", "shard")
             mesh = init_device_mesh("cuda", shape, mesh_dim_names=names)
@@ -352,7 +353,7 @@ def wrapped() -> dict[str, Any]:
                 if isinstance(layer, nn.Linear):
                     fully_shard(layer, mesh=mesh)
             fully_shard(sharded, mesh=mesh)
-            rows[name] = error_of(sharded, sgd(sharded), lambda b, m=sharded: loss_of(m, b))
+            rows[name] = error_of(sharded, sgd(sharded), partial(loss_of, sharded))
     finally:
         dist.destroy_process_group()
     try:
@@ -364,9 +365,7 @@ def wrapped() -> dict[str, Any]:
         fabric = Fabric(accelerator="cuda", devices=1, precision=precision)
         model = copy.deepcopy(start)
         prepared, optimizer = fabric.setup(model, sgd(model))
-        rows[f"Fabric, {precision}"] = error_of(
-            prepared, optimizer, lambda b, m=prepared: loss_of(m, b)
-        )
+        rows[f"Fabric, {precision}"] = error_of(prepared, optimizer, partial(loss_of, prepared))
     return rows
 
 
