@@ -316,10 +316,31 @@ def rank(number: int, store: str) -> None:
             optimizer.step()
             optimizer.zero_grad()
     found["hand-written DDP, loss / K"] = errors(optimizer)
+    found["Accelerate"] = errors(accelerate_on_ranks(data[number], number))
     dist.barrier()
     if number == 0:
         print(json.dumps(found))
     dist.destroy_process_group()
+
+
+def accelerate_on_ranks(batches: list[Batch], number: int) -> Recorder:
+    """Accelerate's documented loop on the process group that is there already."""
+    # it believes these, not the group
+    os.environ.update(RANK=str(number), LOCAL_RANK=str(number), WORLD_SIZE="2")
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0", ACCELERATE_USE_CPU="true")
+    from accelerate import Accelerator
+
+    accelerator = Accelerator(cpu=True, gradient_accumulation_steps=K)
+    assert accelerator.num_processes == 2
+    net = make_model(0)
+    optimizer = Recorder(net.parameters())
+    prepared, wrapped = accelerator.prepare(net, optimizer)
+    for batch in batches:
+        with accelerator.accumulate(prepared):
+            accelerator.backward(loss_of(prepared, batch))
+            wrapped.step()
+            wrapped.zero_grad()
+    return optimizer
 
 
 def two_ranks() -> Any:
