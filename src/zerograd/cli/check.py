@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--statistics", action="store_true", help="only how often each rule")
     output.add_argument("--show-settings", action="store_true", help="print the settings and exit")
     output.add_argument("--exit-zero", action="store_true", help="exit 0 in spite of findings")
-    output.add_argument("--quiet", action="store_true", help="only findings, no summary")
+    output.add_argument("-q", "--quiet", action="store_true", help="only findings, no summary")
 
 
 def _number(word: str) -> int:

@@ -140,7 +140,7 @@ def test_of(frame: Frame, node: ast.expr) -> Test:
         return _comparison(frame, node)
     if isinstance(node, ast.NamedExpr):
         return test_of(frame, node.value)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+    if _is_modulo(node):
         return _atom(frame, node, f"{_text(frame, node)}==0").negated()
     if isinstance(node, ast.Call):
         return _call(frame, node)
@@ -182,15 +182,27 @@ def _comparison(frame: Frame, node: ast.Compare) -> Test:
     known = _folded(frame, left, operator, right)
     if known is not None:
         return known
-    modulo = isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod)
     zero = isinstance(right, ast.Constant) and right.value == 0
-    if modulo and zero and operator in (ast.Gt, ast.NotEq):
+    if _is_modulo(left) and zero and operator in (ast.Gt, ast.NotEq):
         return _atom(frame, node, f"{_text(frame, left)}==0").negated()
     positive = _OPPOSITE.get(operator, operator)
     test = _atom(
         frame, node, f"{_text(frame, left)}{_SIGN.get(positive, '?')}{_text(frame, right)}"
     )
     return test if positive is operator else test.negated()
+
+
+def is_positive(node: ast.expr) -> bool:
+    """Is the atom made of this test true where the test is true?"""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        kind, right = type(node.ops[0]), node.comparators[0]
+        zero = isinstance(right, ast.Constant) and right.value == 0
+        return not (kind in _OPPOSITE or (kind is ast.Gt and zero and _is_modulo(node.left)))
+    return not _is_modulo(node)
+
+
+def _is_modulo(node: ast.expr) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)
 
 
 def _is_main(left: ast.expr, right: ast.expr) -> bool:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
-from zerograd.static.engine.conditions import SYNC
-from zerograd.static.engine.counters import counter_of, is_number
+from zerograd.static.engine import guards
+from zerograd.static.engine.conditions import SYNC, is_positive
+from zerograd.static.engine.counters import counter_of
 from zerograd.static.engine.ir import Happening
 
 if TYPE_CHECKING:
@@ -143,53 +144,43 @@ def _finding(window: Window, code: str, node: ast.AST, **names: str) -> Finding:
 
 def _wrong_guard(window: Window) -> tuple[str, str] | None:
     """Return what is wrong with the guard and what to write instead, if it is wrong."""
-    left, divisor = window.text(window.left), window.text(window.divisor)
-    spelled = left if left.startswith("(") or left.isidentifier() else f"({left})"
-    right = f"{spelled} % {divisor} == 0"
-    compared = _compared(window.test)
-    if window.sides == {False} and not _is_two(window.divisor):
+    counter, start = _counter(window)
+    if counter is None or len(window.sides) != 1:
+        return None
+    table = guards.truths(window.test, counter, window.divisor, windows=3, start=start or 0)
+    if window.sides != {is_positive(window.test)}:  # the step stands on the other side
+        table = {size: [not each for each in column] for size, column in table.items()}
+    name, divisor = window.text(counter), window.text(window.divisor)
+    right = f"({name} + 1) % {divisor} == 0" if start == 0 else f"{name} % {divisor} == 0"
+    if guards.is_never(table):
+        return "can never be true", right
+    if guards.is_always(table):
+        return "is true at every micro-batch", right
+    if guards.is_opposite(table):
         return "holds at every micro-batch but the last of a window", right
-    if compared is not None and compared != 0 and is_number(window.divisor):
-        size = window.divisor.value  # type: ignore[attr-defined]
-        if not 0 <= compared < size:
-            return "can never be true", right
-    if window.index is None or window.sides != {True} or compared not in (0, None):
+    if start is None or _names_first(window, name):
         return None
-    name, start = window.index
-    shift = _shift(window.left, name)
-    if shift is None or _names_first(window, name):
-        return None
-    if start == 1 and shift == 1:
-        return "is off by one: the counter starts at 1", f"{name} % {divisor} == 0"
-    if start == 0 and shift == 0 and _looks_like_a_window(window):
-        first = "is off by one: the first window has one micro-batch only"
-        return first, f"({name} + 1) % {divisor} == 0"
+    if start == 1 and guards.is_one_early(table):
+        return "is off by one: the counter starts at 1", right
+    if start == 0 and guards.is_at_first(table) and _looks_like_a_window(window):
+        return "is off by one: the first window has one micro-batch only", right
     return None
 
 
-def _compared(test: ast.expr) -> int | None:
-    """Return the remainder that the guard asks for, or None where it asks for none."""
-    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq):
-        right = test.comparators[0]
-        if is_number(right):
-            return int(right.value)  # type: ignore[attr-defined]
-    return None
-
-
-def _is_two(node: ast.expr) -> bool:
-    """`i % 2` alternates between two things, which is no window."""
-    return isinstance(node, ast.Constant) and node.value == 2
-
-
-def _shift(node: ast.expr, name: str) -> int | None:
-    if isinstance(node, ast.Name):
-        return 0 if node.id == name else None
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        if isinstance(node.left, ast.Name) and node.left.id == name and is_number(node.right):
-            return int(node.right.value)  # type: ignore[attr-defined]
-        if isinstance(node.right, ast.Name) and node.right.id == name and is_number(node.left):
-            return int(node.left.value)  # type: ignore[attr-defined]
-    return None
+def _counter(window: Window) -> tuple[ast.expr | None, int | None]:
+    """Return what counts in the guard, and where it starts, as far as that is known."""
+    if window.index is not None:
+        name, start = window.index
+        spoken = [each for each in ast.walk(window.test) if isinstance(each, ast.Name)]
+        counter = next((each for each in spoken if each.id == name), None)
+        if counter is not None:
+            return counter, start
+    named = [
+        each
+        for each in ast.walk(window.left)
+        if isinstance(each, ast.Attribute | ast.Name) and isinstance(each.ctx, ast.Load)
+    ]
+    return (named[0] if named else None), None
 
 
 def _names_first(window: Window, name: str) -> bool:

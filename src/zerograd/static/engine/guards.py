@@ -1,0 +1,122 @@
+"""A window's guard, tried out: at which iterations does it let the step through?
+
+A guard that is never true, always true or one iteration off is told by running it over a
+few windows of a few sizes, however it is spelled: `(i + 1) % n == 0`, `i % n == n - 1`,
+`not (i + 1) % n`. Where it speaks of anything but the counter and the size, nothing is told.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any
+
+SIZES = (3, 4, 7)  # tried where the size is no number; 2 would not tell a window from its opposite
+
+_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+
+Table = dict[int, list[bool]]  # size of a window: truth at each iteration
+
+
+class _Unknown(Exception):
+    """The guard holds something whose value is not known."""
+
+
+def truths(test: ast.expr, counter: ast.expr, size: ast.expr, windows: int, start: int) -> Table:
+    """Return, for each size, the guard's truth at every iteration of so many windows."""
+    sizes = (size.value,) if _is_size(size) else SIZES  # type: ignore[attr-defined]
+    table: Table = {}
+    for number in sizes:
+        values = {ast.dump(size): number} if not isinstance(size, ast.Constant) else {}
+        column = []
+        try:
+            for index in range(start, start + windows * number):
+                values[ast.dump(counter)] = index
+                column.append(bool(_value(test, values)))
+        except (_Unknown, ZeroDivisionError):
+            return {}
+        table[number] = column
+    return table
+
+
+def is_never(table: Table) -> bool:
+    return bool(table) and not any(any(column) for column in table.values())
+
+
+def is_always(table: Table) -> bool:
+    """True at each iteration, although a window holds several."""
+    return bool(table) and all(all(column) and size > 1 for size, column in table.items())
+
+
+def is_opposite(table: Table) -> bool:
+    """True at all iterations of a window but one."""
+    return bool(table) and all(
+        size > 2 and _once_in(size, [not each for each in column]) for size, column in table.items()
+    )
+
+
+def is_one_early(table: Table) -> bool:
+    """True once in each window, at the last micro-batch but one."""
+    return bool(table) and all(
+        size > 1 and column[size - 2] and _once_in(size, column) for size, column in table.items()
+    )
+
+
+def is_at_first(table: Table) -> bool:
+    """True at the first micro-batch of each window."""
+    return bool(table) and all(
+        size > 1 and column[0] and _once_in(size, column) for size, column in table.items()
+    )
+
+
+def _once_in(size: int, column: list[bool]) -> bool:
+    """Is it true once in every `size` iterations?"""
+    true = [index for index, each in enumerate(column) if each]
+    return bool(true) and true == list(range(true[0], len(column), size)) and true[0] < size
+
+
+def _is_size(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value > 0
+
+
+def _value(node: ast.expr, values: dict[str, int]) -> Any:
+    known = values.get(ast.dump(node))
+    if known is not None:
+        return known
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return node.value
+    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
+        return _ARITHMETIC[type(node.op)](_value(node.left, values), _value(node.right, values))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return not _value(node.operand, values)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_value(node.operand, values)
+    if isinstance(node, ast.Compare):
+        left = _value(node.left, values)
+        for kind, right_node in zip(node.ops, node.comparators, strict=True):
+            right = _value(right_node, values)
+            if type(kind) not in _COMPARISONS:
+                raise _Unknown
+            if not _COMPARISONS[type(kind)](left, right):
+                return False
+            left = right
+        return True
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("int", "bool") and node.args:
+        return _value(node.args[0], values)
+    raise _Unknown
