@@ -83,6 +83,7 @@ def test_without_any_the_defaults_hold(tmp_path: Path) -> None:
             "per-file-ignores of 'a' must be a list of strings",
         ),
         ("[tool.zerograd\n", "is no valid TOML"),
+        ("zerograd = " + "[" * 5000, "is no valid TOML"),
         ("[tool]\nzerograd = 3\n", "tool.zerograd must be a table"),
     ],
 )
@@ -92,3 +93,33 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, text: str, expected: 
 
 def test_a_pyproject_of_others_is_not_even_parsed(tmp_path: Path) -> None:
     assert settled(tmp_path, "this is no TOML [") is None
+
+
+def test_the_pyproject_of_the_project_we_stand_in_must_be_toml(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "below").mkdir()
+    for folder in (tmp_path / "below", tmp_path):
+        monkeypatch.chdir(folder)
+        assert "is no valid TOML" in complaint(tmp_path, "this is no TOML [")
+    assert settled(tmp_path, "tool = 3\n") is None
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_bytes(b'\xef\xbb\xbf[tool.zerograd]\nignore = ["ZG1"]\n')
+    assert SettingsFinder().of(str(tmp_path)).ignore == ("ZG1",)
+
+
+def test_a_pyproject_that_cannot_be_read_is_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "pyproject.toml"
+    path.touch()
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(ConfigError, match=r"cannot be read \(Permission denied\)"):
+        read_settings(str(path))
+    assert read_settings(str(tmp_path / "none.toml")) is None

@@ -7,6 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from zerograd.cli.output import add_output_arguments, check_writable, write_file, write_findings
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 HELP = "find gradient mistakes in source files, without running them"
 
 STDIN = "stdin.py"  # what standard input is called if no one says
+MOST_JOBS = 60  # Windows cannot wait for more
 MOST_PROBLEMS = 5  # told one by one; the rest is a count
 
 
@@ -64,16 +66,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _number(word: str) -> int:
-    number = int(word)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
+    if not word.isdecimal() or not 1 <= int(word) <= MOST_JOBS:
+        raise argparse.ArgumentTypeError(f"must be a number from 1 to {MOST_JOBS}, not {word!r}")
+    return int(word)
 
 
 def run(args: argparse.Namespace) -> int:
     paths = args.paths or ["."]
     _refuse_nonsense(args, paths)
     check_writable(args.output)
+    if args.baseline is not None and not os.path.exists(args.baseline):
+        check_writable(Path(args.baseline), "--baseline")
     asked = _asked(args)
     if args.show_settings:
         return _show_settings(paths[0])

@@ -96,11 +96,21 @@ def _dispatch(words: list[str], asked: str | None) -> int:
     if asked is not None and asked not in COMMANDS:
         raise _unknown(asked)
     parser = build_parser(asked)
-    args = parser.parse_args(words)
+    args, unknown = parser.parse_known_args(words)
+    if unknown:
+        raise _unrecognized(args.command, unknown)
     if args.command is None:
         parser.print_help()
         return 0
     return int(import_module(f"zerograd.cli.{args.command}").run(args))
+
+
+def _unrecognized(command: str | None, words: Sequence[str]) -> UsageError:
+    where, help_ = (f"{command}: ", f"zerograd {command}") if command else ("", "zerograd")
+    return UsageError(
+        f"{where}unrecognized arguments: {' '.join(words)}.\n"
+        f"  `{help_} --help` lists what there is."
+    )
 
 
 def _unknown(word: str) -> UsageError:

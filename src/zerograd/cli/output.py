@@ -67,42 +67,26 @@ def check_writable(path: Path | None, option: str = "--output") -> None:
     if path is None:
         return
     try:
-        if _is_written_in_place(path):
-            return  # opening a pipe would wait for its reader
+        if path.exists() and not path.is_file() and not path.is_dir():
+            return  # a pipe, which would wait for its reader, or a device
         if path.exists():
             path.open("ab").close()
-        part = _aside(path)
-        part.open("wb").close()
-        part.unlink()
+        else:
+            real = Path(os.path.realpath(path))  # a link may lead to what is not there yet
+            real.open("xb").close()
+            real.unlink()
     except OSError as error:
         raise _unwritable(path, error, option) from error
 
 
 def write_file(path: Path, text: str, option: str = "--output") -> None:
     """Write `text` as UTF-8, whole or not at all; a failure is one clear line."""
-    part = _aside(path)
-    data = text.encode("utf-8", "backslashreplace")
+    from zerograd.static.writing import write_whole
+
     try:
-        if _is_written_in_place(path):
-            path.write_bytes(data)
-            return
-        part.write_bytes(data)
-        part.replace(path)
+        write_whole(str(path), text.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        try:
-            part.unlink(missing_ok=True)
-        except OSError:
-            pass  # it is no folder that the file was to go to
         raise _unwritable(path, error, option) from error
-
-
-def _is_written_in_place(path: Path) -> bool:
-    """Whether a new file would take the place of a link, a pipe or a device."""
-    return path.is_symlink() or (path.exists() and not path.is_file() and not path.is_dir())
-
-
-def _aside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}.part")
 
 
 def _unwritable(path: Path, error: OSError, option: str) -> UsageError:

@@ -68,7 +68,8 @@ def _unknown(word: str, where: str) -> UnknownRuleError:
     near = _nearest(word)
     hint = f"Nearest: {', '.join(f'{rule.code} {rule.name}' for rule in near)}. " if near else ""
     return UnknownRuleError(
-        f"{where}{word}: there is no such rule.\n  {hint}`zerograd rules` lists them all."
+        f"{where}{word or repr(word)}: there is no such rule.\n"
+        f"  {hint}`zerograd rules` lists them all."
     )
 
 

@@ -30,7 +30,8 @@ def write_baseline(path: str, findings: Sequence[Finding], line_at: LineAt) -> N
         for (code, filename, line), count in sorted(counts.items(), key=lambda each: each[0][1:])
     ]
     shape = {"version": VERSION, "findings": entries}
-    write_whole(path, (json.dumps(shape, indent=1, ensure_ascii=False) + "\n").encode())
+    text = json.dumps(shape, indent=1, ensure_ascii=False) + "\n"
+    write_whole(path, text.encode("utf-8", "backslashreplace"))
 
 
 def new_since(path: str, findings: Sequence[Finding], line_at: LineAt) -> tuple[list[Finding], int]:
@@ -64,7 +65,7 @@ def _read(path: str) -> Counter[Key]:
         return counts
     except OSError as cause:
         raise ConfigError(f"{path}: the baseline cannot be read ({cause.strerror})") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise ConfigError(
             f"{path}: is no baseline of zerograd; delete it and run again to write one"
         ) from None

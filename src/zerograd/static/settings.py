@@ -83,14 +83,26 @@ def read_settings(path: str) -> Settings | None:
     try:
         with open(path, "rb") as file:
             data = file.read()
-    except OSError:
+    except OSError as cause:
+        if os.path.isfile(path):
+            raise ConfigError(f"{path}: cannot be read ({cause.strerror})") from None
         return None
-    if b"zerograd" not in data:  # spares the TOML parser
+    # That of the project we stand in must be right. Others in a tree, as among test data, are
+    # nobody's concern unless they speak of us.
+    if b"zerograd" not in data and not _is_above_us(path):
         return None
     table = _table(data, path)
     if table is None:
         return None
     return settings_from(table, path)
+
+
+def _is_above_us(path: str) -> bool:
+    folder = os.path.dirname(os.path.abspath(path))
+    try:
+        return os.path.commonpath((folder, os.getcwd())) == folder
+    except (OSError, ValueError):  # the folder is gone, or on another drive
+        return False
 
 
 def settings_from(table: dict[str, Any], path: str) -> Settings:
@@ -132,8 +144,8 @@ def _table(data: bytes, path: str) -> dict[str, Any] | None:
     else:
         import tomli as toml
     try:
-        parsed = toml.loads(data.decode())
-    except (toml.TOMLDecodeError, UnicodeDecodeError) as cause:
+        parsed = toml.loads(data.decode("utf-8-sig"))
+    except (toml.TOMLDecodeError, UnicodeDecodeError, RecursionError) as cause:
         raise ConfigError(f"{path}: is no valid TOML: {str(cause).splitlines()[0]}") from None
     tool = parsed.get("tool", {})
     table = tool.get("zerograd") if isinstance(tool, dict) else None

@@ -10,15 +10,15 @@ import tempfile
 def write_whole(path: str, data: bytes) -> None:
     """Write `data` to `path` in one move, keeping the file's mode and following links.
 
-    Where the folder takes no new files, or the file has several names, it is
-    written in place: that keeps what the user has.
+    Where the folder takes no new files, or the file has several names or is a
+    pipe or a device, it is written in place: that keeps what the user has.
     """
     target = os.path.realpath(path)
     try:
         status = os.stat(target)
     except FileNotFoundError:
         status = None
-    if status is not None and status.st_nlink > 1:
+    if status is not None and (status.st_nlink > 1 or not stat.S_ISREG(status.st_mode)):
         _in_place(target, data)
         return
     try:

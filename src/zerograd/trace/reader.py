@@ -25,6 +25,8 @@ from zerograd.trace.format import (
     site_from_json,
 )
 
+_NEXT = "  Record a run with: zerograd run --trace FILE SCRIPT"
+
 
 @dataclass(slots=True)
 class Section:
@@ -101,7 +103,7 @@ def _read_file(path: Path) -> Iterator[Section]:
     for number, line in enumerate(_lines(path), 1):
         record = _record(line)
         if section is None and (record is None or record.get("format") != "zerograd-trace"):
-            raise TraceError(f"{path}: line {number} is no header of a zerograd trace.")
+            raise TraceError(f"{path}: line {number} is no header of a zerograd trace.\n{_NEXT}")
         if record is not None and record.get("type") == "header":
             if section is not None:
                 yield section
@@ -109,7 +111,7 @@ def _read_file(path: Path) -> Iterator[Section]:
         elif section is not None:
             _take(section, sites, record)
     if section is None:
-        raise TraceError(f"{path}: empty; a trace starts with a header line.")
+        raise TraceError(f"{path}: empty; a trace starts with a header line.\n{_NEXT}")
     yield section
 
 
@@ -118,13 +120,13 @@ def _lines(path: Path) -> Iterator[bytes]:
         with path.open("rb") as file:
             yield from file
     except OSError as error:
-        raise TraceError(f"{path}: cannot be read ({error.strerror}).") from error
+        raise TraceError(f"{path}: cannot be read ({error.strerror}).\n{_NEXT}") from error
 
 
 def _record(line: bytes) -> dict[str, Any] | None:
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
 
