@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -213,3 +214,42 @@ def test_every_locale_gets_its_output(locale, words):
     done = run(*words, env=env, encoding="utf-8", errors="replace")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
+
+
+def in_shell(redirection):
+    words = " ".join(map(shlex.quote, CLI))
+    return subprocess.run(
+        ["sh", "-c", f"{words} {redirection}"],
+        capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no sh")
+@pytest.mark.parametrize("words", ["rules", "explain ZG101", "learn --list", "rules --format json"])
+@pytest.mark.parametrize("gone", [">&-", ">/dev/full"])
+def test_output_that_cannot_be_written_is_one_clear_line(words, gone):
+    if gone == ">/dev/full" and not os.path.exists("/dev/full"):
+        pytest.skip("there is no /dev/full here")
+    done = in_shell(f"{words} {gone}")
+    assert done.returncode == 2
+    assert done.stderr.startswith("zerograd: standard output: cannot be written (")
+    assert len(done.stderr.splitlines()) == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no sh")
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("rules >/dev/null 2>&-", 0),
+        ("explain nothing 2>&-", 2),
+        ("explain nothing 2</dev/null", 2),  # open, but not for writing
+        ("explain nothing >&- 2>&-", 2),
+        ("--help >&-", 0),
+        ("check - <&-", 2),
+        ("learn <&-", 2),
+    ],
+)
+def test_streams_that_are_closed_leave_the_exit_code(words, code):
+    done = in_shell(words)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr

@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     asked = _asked(args)
     if args.show_settings:
         return _show_settings(paths[0])
-    stdin = sys.stdin.buffer.read() if paths == ["-"] else None
+    stdin = _read_stdin() if paths == ["-"] else None
     result = _check_files(args, asked, paths) if stdin is None else _check_text(args, asked, stdin)
     _tell_problems(result, sys.stderr)
     if not result.files:
@@ -98,6 +98,12 @@ def run(args: argparse.Namespace) -> int:
     if result.crashes or unwritten:
         return 2
     return 1 if result.findings and not args.exit_zero else 0
+
+
+def _read_stdin() -> bytes:
+    if sys.stdin is None:
+        raise UsageError("-: standard input is closed.\n  Give it the source, or name a file.")
+    return sys.stdin.buffer.read()
 
 
 def _refuse_nonsense(args: argparse.Namespace, paths: Sequence[str]) -> None:

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.check:
         names = None if args.check == "all" else wanted[-1].name
         return _check(folder, screen, names)
-    elif sys.stdin.isatty() and sys.stdout.isatty():
+    elif sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty():
         Session(folder, screen).run()
     else:
         raise UsageError(

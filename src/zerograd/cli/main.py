@@ -44,8 +44,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _dispatch(words, asked)
         return _in_our_process(words, asked)
     except ZerogradError as error:
-        print(f"zerograd: {error}", file=sys.stderr)
+        _tell(f"zerograd: {error}")
         return error.exit_code
+
+
+def _tell(line: str) -> None:
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        pass  # nobody can be told; the exit code still says it
 
 
 def _in_our_process(words: list[str], asked: str | None) -> int:
@@ -53,15 +60,26 @@ def _in_our_process(words: list[str], asked: str | None) -> int:
 
     make_safe()
     try:
-        code = _dispatch(words, asked)
+        try:
+            code = _dispatch(words, asked)
+        except SystemExit as end:  # argparse has told its help or the version
+            code = end.code if isinstance(end.code, int) else 0
         sys.stdout.flush()  # a reader that has gone is noticed here, not at exit
         return code
     except KeyboardInterrupt:
-        print("zerograd: interrupted", file=sys.stderr)
+        _tell("zerograd: interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         close_quietly()
         return NOBODY_READS
+    except OSError as error:
+        if error.filename is not None:  # not a stream: a fault of ours
+            raise
+        close_quietly()
+        raise UsageError(
+            f"standard output: cannot be written ({error.strerror}).\n"
+            "  Make room, or let the output go elsewhere."
+        ) from error
 
 
 class Parser(argparse.ArgumentParser):

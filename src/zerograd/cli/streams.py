@@ -8,6 +8,8 @@ written in plain letters.
 from __future__ import annotations
 
 import codecs
+import errno
+import io
 import os
 import sys
 
@@ -56,12 +58,31 @@ def _in_plain_letters(error: UnicodeError) -> tuple[str | bytes, int]:
 codecs.register_error(HANDLER, _in_plain_letters)
 
 
+class _Closed(io.TextIOBase):
+    """Stands where the caller has closed standard output: whoever writes learns of it."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EBADF, "it is closed")
+
+
 def make_safe() -> None:
     """Let standard output and error write anything. Streams that are not files stay as they are."""
+    if sys.stdout is None or sys.stderr is None:
+        _replace_closed()
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors=HANDLER)
+
+
+def _replace_closed() -> None:
+    # Their numbers are taken first, or the next file that is opened would get them.
+    while os.open(os.devnull, os.O_RDWR) < 2:
+        pass
+    if sys.stdout is None:
+        sys.stdout = _Closed()
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")
 
 
 def close_quietly() -> None:
