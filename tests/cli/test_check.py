@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -505,3 +507,24 @@ def test_the_progress_bar_waits_a_second_and_leaves_no_trace(monkeypatch):
         now[0] = 9.0
         progress.read()
     assert plain.getvalue() == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent differently there")
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_interrupt_is_one_line_from_all_processes_together(jobs):
+    slow = (
+        "import sys, time, zerograd.cli.main as cli, zerograd.static.check as static\n"
+        "def check(*_): print('up', flush=True); time.sleep(60)\n"
+        "static.Checker.check = check\n"
+        "raise SystemExit(cli.main(['check', '--jobs', sys.argv[1], '.']))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", slow, jobs],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    time.sleep(0.5)  # the other worker, which has nothing to do, comes up too
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, "zerograd: interrupted\n")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 
 import pytest
 
@@ -23,6 +25,21 @@ def test_every_rule_has_its_line(capsys):
     for rule, line in zip(ALL_RULES, lines, strict=False):
         assert line.startswith(f"{rule.code}  {rule.name} ")
         assert rule.severity.value in line
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_on_a_terminal_the_lines_fit(monkeypatch, width):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("sys.stdout", Terminal())
+    assert main(["rules"]) == 0
+    lines = sys.stdout.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    assert sum(line.startswith("ZG") for line in lines) == len(ALL_RULES)
 
 
 def test_json_says_who_sees_a_rule(capsys):

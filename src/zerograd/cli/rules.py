@@ -63,11 +63,16 @@ def _write_table(rules: list[Rule]) -> None:
     widest = max(len(rule.name) for rule in rules)
     indent = 7 + widest + 2 + 9 + 11
     # A pipe gets one line a rule, for grep; a person gets lines that fit.
-    room = max(30, text_width(out) - indent) if out.isatty() else 1000
+    room = text_width(out) - indent if out.isatty() else 1000
+    is_narrow = room < 30
+    if is_narrow:  # the sentence goes below, where there is room
+        indent = 7
+        room = max(30, text_width(out) - indent)
     for rule in rules:
         lines = textwrap.wrap(sentence(rule), room)
         severity = paint.severity(rule.severity, f"{rule.severity.value:<9}")
-        out.write(f"{paint.bold(rule.code)}  {rule.name:<{widest}}  {severity}{seen_by(rule):<11}")
+        seen = seen_by(rule) + "\n" + " " * indent if is_narrow else f"{seen_by(rule):<11}"
+        out.write(f"{paint.bold(rule.code)}  {rule.name:<{widest}}  {severity}{seen}")
         out.write(f"\n{' ' * indent}".join(lines) + "\n")
     out.write("\ncheck: seen in source code; run: seen in a live run.\n")
     if any(rule.severity is Severity.NOTE for rule in rules):

@@ -86,8 +86,12 @@ def _chunks(paths: Iterator[str]) -> Iterator[tuple[str, ...]]:
 
 def _start(asked: Asked, roots: tuple[str, ...]) -> None:
     global _checker
+    import signal
+
     from zerograd.static.check import Checker
 
+    # An interrupt ends a worker without a word: the process that leads it speaks for all.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     _checker = Checker(asked, roots)
     _sweeper.begin()
 
