@@ -249,7 +249,8 @@ def test_output_that_cannot_be_written_is_one_clear_line(words, gone):
         ("learn <&-", 2),
     ],
 )
-def test_streams_that_are_closed_leave_the_exit_code(words, code):
+def test_streams_that_are_closed_leave_the_exit_code(words, code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # `learn` makes a folder
     done = in_shell(words)
     assert done.returncode == code
     assert "Traceback" not in done.stderr
