@@ -227,7 +227,8 @@ def in_shell(redirection):
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no sh")
 @pytest.mark.parametrize("words", ["rules", "explain ZG101", "learn --list", "rules --format json"])
 @pytest.mark.parametrize("gone", [">&-", ">/dev/full"])
-def test_output_that_cannot_be_written_is_one_clear_line(words, gone):
+def test_output_that_cannot_be_written_is_one_clear_line(words, gone, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     if gone == ">/dev/full" and not os.path.exists("/dev/full"):
         pytest.skip("there is no /dev/full here")
     done = in_shell(f"{words} {gone}")
