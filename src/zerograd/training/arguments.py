@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -37,6 +37,13 @@ def check_clip(clip: Any, clip_value: Any, norm_type: Any) -> None:
             raise ValueError(f"{name} must be above 0, but is {value}")
     if isinstance(norm_type, bool) or not isinstance(norm_type, (int, float)):
         raise TypeError(f"norm_type is a number, not {type(norm_type).__name__}")
+
+
+def find_scaler(scaler: Any, optimizers: Sequence[object]) -> Any:
+    """The scaler to use: the one given, or what Accelerate prepared; None where it is off."""
+    if scaler is None:
+        scaler = getattr(optimizers[0], "scaler", None)
+    return scaler if scaler is not None and scaler.is_enabled() else None
 
 
 def make_arena(
@@ -97,15 +104,6 @@ def evaluate(loss: object) -> torch.Tensor:
     if not isinstance(value, torch.Tensor):
         raise TypeError(f"the function must return the loss, but returned {type(value).__name__}")
     return value
-
-
-def check_evaluation(loss: object, optimizer: Optimizer) -> Callable[[], torch.Tensor]:
-    if callable(loss) and not isinstance(loss, torch.Tensor):
-        return loss
-    raise StepError(
-        f"{type(optimizer).__name__} evaluates the loss several times a step, so it needs a "
-        "function: step.backward(lambda: loss_fn(model(x), y))"
-    )
 
 
 def shared_device(weight: Any, loss: torch.Tensor) -> torch.device:

@@ -6,7 +6,6 @@ can keep its backward out of the others' gradients.
 
 from __future__ import annotations
 
-import inspect
 import weakref
 from collections.abc import Iterable
 from typing import Any
@@ -129,6 +128,15 @@ def unwrap(optimizer: object) -> Optimizer:
     return inner
 
 
+def count_parameters(optimizers: Iterable[Optimizer]) -> int:
+    """How many the groups hold; it grows where a group is added."""
+    count = 0
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            count += len(group["params"])
+    return count
+
+
 def parameters_of(optimizers: Iterable[Optimizer]) -> list[torch.Tensor]:
     """Every parameter once, over all groups of all optimizers."""
     found: dict[int, torch.Tensor] = {}
@@ -137,14 +145,3 @@ def parameters_of(optimizers: Iterable[Optimizer]) -> list[torch.Tensor]:
             for parameter in group["params"]:
                 found[id(parameter)] = parameter
     return list(found.values())
-
-
-def needs_closure(optimizer: Optimizer) -> bool:
-    """Whether this optimizer evaluates the loss itself, as LBFGS does."""
-    if isinstance(optimizer, torch.optim.LBFGS):
-        return True
-    try:
-        closure = inspect.signature(optimizer.step).parameters.get("closure")
-    except (TypeError, ValueError):
-        return False
-    return closure is not None and closure.default is inspect.Parameter.empty

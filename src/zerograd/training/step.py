@@ -13,18 +13,20 @@ from torch.optim import Optimizer
 
 from zerograd.buffers.arena import GradArena
 from zerograd.errors import StepError
-from zerograd.training import misuse, ownership
+from zerograd.training import closures, misuse, ownership
 from zerograd.training.arguments import (
     check_clip,
-    check_evaluation,
     check_grads,
     evaluate,
+    find_scaler,
     list_models,
     make_arena,
     refuse_loss,
     shared_device,
 )
 from zerograd.training.canaries import Canaries
+from zerograd.training.gradients import Gradients
+from zerograd.training.neighbours import Neighbours
 from zerograd.training.normalise import (
     HEAVIEST,
     LIGHTEST,
@@ -33,7 +35,6 @@ from zerograd.training.normalise import (
     Weight,
     check_weight,
 )
-from zerograd.training.ownership import Registry
 from zerograd.training.ranks import find_ranks, raise_if_lost_rank
 from zerograd.training.schedule import list_schedulers
 from zerograd.training.update import Updater
@@ -84,24 +85,15 @@ class Step:
         self._optimizers: list[Optimizer] = [ownership.unwrap(each) for each in optimizers]
         self._models = list_models(models)
         check_clip(clip, clip_value, norm_type)
-        if scaler is None:  # one prepared by Accelerate brings its own
-            scaler = getattr(optimizers[0], "scaler", None)
-        self._scaler = scaler if scaler is not None and scaler.is_enabled() else None
-        self._closure_wanted = any(ownership.needs_closure(each) for each in self._optimizers)
-        if self._closure_wanted and (len(self._optimizers) > 1 or self._scaler is not None):
-            raise StepError(
-                f"{type(self._optimizers[0]).__name__} evaluates its loss several times a step. "
-                "It needs a Step of its own, without a scaler."
-            )
+        self._scaler = find_scaler(scaler, optimizers)
+        self._closure_wanted = closures.are_wanted(self._optimizers, self._scaler)
         schedulers = list_schedulers(scheduler)
         parameters = ownership.parameters_of(self._optimizers)
         if not parameters:
             raise StepError("The optimizer holds no parameters, so there is nothing to step.")
-        self._parameters = parameters
         self._ranks = find_ranks(self._models, parameters, sync_every=sync_every)
         flat = make_arena(arena, parameters, self._models, self._optimizers)
-        self._flat = flat
-        self._arena = flat if isinstance(flat, GradArena) else None  # gradients live in it
+        self._gradients = Gradients(parameters, flat)
         self._guard = ownership.Guard(self._optimizers, self._scaler)
         ownership.claim(self._guard, parameters)
         weakref.finalize(self, self._guard.release)
@@ -115,15 +107,14 @@ class Step:
             schedulers=schedulers,
             arena=flat,
         )
-        self._group_count = self._count_parameters()
-        self._neighbours: list[torch.Tensor] = []
-        self._neighbours_as_of = -1
+        self._group_count = ownership.count_parameters(self._optimizers)
+        self._neighbours = Neighbours(self._guard, self._models)
         self._canaries = Canaries(parameters)
         self._ledger: HostLedger | DeviceLedger = HostLedger()
         if self._ranks is not None and self._ranks.meets_on_device:
             self._ledger = DeviceLedger(parameters[0].device)
         self._window: Window[Any] | None = None
-        self._evaluations: list[tuple[Callable[[], torch.Tensor], Weight]] = []
+        self._evaluations: list[closures.Evaluation] = []
         self._count = 0  # backwards in this window
         self._is_broken = False  # a backward of this window failed halfway
         self._is_dropped = False
@@ -150,16 +141,13 @@ class Step:
             raise StepError(misuse.CLOSED)
         if self._scaler is not None and ownership.shares_open_scaler(guard):
             raise StepError(misuse.SHARED_SCALER)
-        if self._count_parameters() != self._group_count:
+        if ownership.count_parameters(self._optimizers) != self._group_count:
             self._adopt_new_parameters()
-        if self._arena is not None:
-            if not self._arena.is_untouched():
-                raise StepError(misuse.LEFTOVERS)
+        if self._gradients.are_filled():
+            raise StepError(misuse.LEFTOVERS)
+        if self._gradients.arena is not None:
             self._canaries.record()
         else:
-            for parameter in self._parameters:
-                if parameter.grad is not None:
-                    raise StepError(misuse.LEFTOVERS)
             self._canaries.expect_none()
         guard.is_open = True
         if self._resumed is not None:
@@ -197,7 +185,7 @@ class Step:
         self._must_be_open("drop")
         if self._ranks is not None and self._ranks.is_synced:
             raise StepError(misuse.EXCHANGED)
-        self._clear()
+        self._gradients.clear()
         self._canaries.record()
         self._ledger.reset()
         self._evaluations = []
@@ -227,7 +215,7 @@ class Step:
         elif weight and not LIGHTEST <= weight <= HEAVIEST:
             check_weight(weight)
         if self._closure_wanted:
-            self._evaluations.append((check_evaluation(loss, self._optimizers[0]), weight))
+            self._evaluations.append((closures.check_evaluation(loss, self._optimizers[0]), weight))
             self._count += 1
             return
         if not isinstance(loss, torch.Tensor):
@@ -237,7 +225,7 @@ class Step:
         self._canaries.check()
         self._run_backward(loss, weight, retain_graph, create_graph)
         is_seen = self._canaries.record()
-        if not self._count and (not is_seen or self._arena is not None):
+        if not self._count and (not is_seen or self._gradients.arena is not None):
             self._look_for_gradient()
         self._count += 1
 
@@ -293,9 +281,7 @@ class Step:
             raise StepError(misuse.HALF_SHARDED)
         state["total"], state["count"] = total, self._count
         state["drawn"] = 0 if self._drawing is None else self._drawing.drawn + self._drawn_before
-        state["grads"] = [
-            None if p.grad is None else p.grad.detach().clone() for p in self._parameters
-        ]
+        state["grads"] = self._gradients.copies()
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -306,7 +292,7 @@ class Step:
             raise ValueError("this is not a state of zerograd.Step (version 1)")
         grads = state.get("grads")
         if grads is not None:
-            check_grads(grads, self._parameters)
+            check_grads(grads, self._gradients.parameters)
         self._ledger.restore(0.0, float(state["scale"]))
         self._resumed = dict(state) if grads is not None else None
 
@@ -326,17 +312,18 @@ class Step:
             raise StepError(misuse.outside(what))
 
     def _run_backward(
-        self, loss: torch.Tensor, weight: Weight, retain_graph: bool | None, create_graph: bool
+        self,
+        loss: torch.Tensor,
+        weight: Weight,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
     ) -> None:
         if weight.__class__ is not float and isinstance(self._ledger, HostLedger):
             self._ledger = self._ledger.to_device(shared_device(weight, loss))
         root = self._ledger.root(loss, weight)  # type: ignore[arg-type]
         if self._scaler is not None:
             loss = self._scaler.scale(loss)
-        if self._neighbours_as_of != Registry.changes:
-            self._neighbours = ownership.neighbours(self._guard, self._models)
-            self._neighbours_as_of = Registry.changes
-        held = self._set_aside() if self._neighbours else []
+        held = self._neighbours.set_aside() if self._neighbours.are_there() else None
         try:
             self._is_broken = True  # until the backward has come through
             loss.backward(root, retain_graph, create_graph)
@@ -346,38 +333,19 @@ class Step:
                 raise_if_lost_rank(error)
             raise
         finally:
-            if self._neighbours:
-                self._put_back(held)
+            if held is not None:
+                self._neighbours.put_back(held)
         self._ledger.add(weight)  # type: ignore[arg-type]
         if self._ranks is not None:
             self._ranks.after_backward()
-
-    def _set_aside(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """Take the neighbours' gradients out of the way of our backward."""
-        held = [(p, p.grad) for p in self._neighbours if p.grad is not None]
-        for neighbour, _ in held:
-            neighbour.grad = None
-        return held
-
-    def _put_back(self, held: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
-        """Drop what our backward left with the neighbours, and give them back their own."""
-        for neighbour in self._neighbours:
-            if neighbour.grad is not None:
-                neighbour.grad = None
-        for neighbour, grad in held:
-            neighbour.grad = grad
 
     def _look_for_gradient(self) -> None:
         """After a window's first backward, where the canaries did not show one."""
         if self._ranks is not None and self._ranks.is_sharded and not self._ranks.is_synced:
             return  # FSDP2 shows a gradient only once it is exchanged
-        if self._arena is not None:
-            is_filled = not self._arena.is_untouched()
-        else:
-            is_filled = any(parameter.grad is not None for parameter in self._parameters)
-        if not is_filled:
+        if not self._gradients.are_filled():
             raise StepError(misuse.NO_GRADIENT)
-        self._canaries.choose(self._parameters)  # those watched so far are never filled
+        self._canaries.choose(self._gradients.parameters)  # those watched so far are never filled
         self._canaries.record()
 
     def _finish(self) -> None:
@@ -393,33 +361,24 @@ class Step:
         if self._ranks is not None:
             self._ranks.finish()
         factor = self._ledger.close(self._ranks)
-        self._updater.apply(self._parameters, factor, self._ledger.invalid)
+        self._updater.apply(self._gradients.parameters, factor, self._ledger.invalid)
 
     @torch.enable_grad()
     def _evaluate_window(self) -> torch.Tensor:
         """The window's mean loss with its gradients in place, as a closure must give it."""
-        self._clear()
+        self._gradients.clear()
         self._ledger.reset()
-        mean: Any = 0.0
-        last = len(self._evaluations) - 1
-        for index, (function, weight) in enumerate(self._evaluations):
-            if self._ranks is not None:
-                self._ranks.before_batch(index == last)
-            loss = evaluate(function)
-            if not loss.requires_grad or loss.numel() != 1:
-                refuse_loss(loss)
-            self._run_backward(loss, weight, None, False)
-            mean = mean + loss.detach() * weight
+        mean = closures.send_all(self._evaluations, self._run_backward, self._ranks)
         total, _ = self._ledger.state()
         if self._ranks is not None:
             mean = self._ranks.sum_on_device(mean.double())
             total = self._ranks.sum_on_host(total)
         factor = self._ledger.close(self._ranks)
-        self._updater.edit(self._parameters, factor)
+        self._updater.edit(self._gradients.parameters, factor)
         return (mean / total).reshape(())  # type: ignore[no-any-return]
 
     def _leave(self, is_done: bool) -> None:
-        self._clear()
+        self._gradients.clear()
         self._guard.is_open = False
         self._canaries.forget()
         self._count = 0
@@ -435,45 +394,23 @@ class Step:
             self._updater.give_up()
         self._is_broken = self._is_dropped = False
 
-    def _clear(self) -> None:
-        if self._arena is not None:
-            self._arena.zero_()
-            return
-        for parameter in self._parameters:
-            parameter.grad = None
-
-    def _count_parameters(self) -> int:
-        count = 0
-        for optimizer in self._optimizers:
-            for group in optimizer.param_groups:
-                count += len(group["params"])
-        return count
-
     def _adopt_new_parameters(self) -> None:
         """A group was added to an optimizer, as for layers that are unfrozen later."""
         parameters = ownership.parameters_of(self._optimizers)
         ownership.claim(self._guard, parameters)
-        if self._flat is not None:
-            self._flat.add(parameters)
-        self._parameters = parameters
+        self._gradients.adopt(parameters)
         self._canaries.choose(parameters)
-        self._group_count = self._count_parameters()
+        self._group_count = ownership.count_parameters(self._optimizers)
 
     def _continue_window(self) -> None:
         state, self._resumed = self._resumed, None
         assert state is not None
-        for parameter, grad in zip(self._parameters, state["grads"], strict=True):
-            if grad is not None:
-                copied = grad.to(parameter.device, copy=True)
-                if self._arena is not None and parameter.grad is not None:
-                    parameter.grad.copy_(copied)
-                else:
-                    parameter.grad = copied
+        self._gradients.put(state["grads"])
         if self._scaler is not None:  # it makes its scale at the first call, which may not come
-            self._scaler.scale(torch.zeros((), device=self._parameters[0].device))
+            self._scaler.scale(torch.zeros((), device=self._gradients.parameters[0].device))
         self._ledger.restore(float(state["total"]), float(state["scale"]))
         self._count = int(state["count"])
         self._drawn_before = int(state["drawn"])
         if self._count:
-            self._canaries.choose(self._parameters)
+            self._canaries.choose(self._gradients.parameters)
             self._canaries.record()
