@@ -86,7 +86,7 @@ SCALER_TEXTS = {
     ),
     "ZG305": (
         [EventKind.BACKWARD, EventKind.UNSCALE, EventKind.SCALER_UPDATE, EventKind.STEP],
-        "scaler.update() comes before scaler.step(opt), which then unscales again",
+        "scaler.update() comes before scaler.step(opt), which then takes another scale",
         "call scaler.update() once, after the last scaler.step() of the iteration",
     ),
 }

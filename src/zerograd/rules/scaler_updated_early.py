@@ -30,7 +30,7 @@ def _tells(before: BucketState, event: Event) -> Story:
 RULE = Rule(
     code="ZG305",
     name="scaler-updated-early",
-    summary="{scaler}.update() comes before {scaler}.step({owner}), which then unscales again",
+    summary="{scaler}.update() comes before {scaler}.step({owner}), which then takes another scale",
     advice="call {scaler}.update() once, after the last {scaler}.step() of the iteration",
     severity=Severity.ERROR,
     seen_by=Witness.STATIC | Witness.RUNTIME,

@@ -12,6 +12,7 @@ from zerograd.static.engine.calls import call
 from zerograd.static.engine.conditions import test_of
 from zerograd.static.engine.emit import emit
 from zerograd.static.engine.frame import Frame, path_of
+from zerograd.static.engine.ir import PAUSE
 from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.values import (
     NOTHING,
@@ -285,6 +286,14 @@ def _inner(frame: Frame, node: Any) -> Value:
     return evaluate(frame, node.value) if node.value is not None else NOTHING
 
 
+def _yield(frame: Frame, node: ast.Yield) -> Value:
+    value = _inner(frame, node)
+    if frame.is_manager:
+        frame.returned.append(value)
+        frame.emit(PAUSE)
+    return NOTHING
+
+
 def _walrus(frame: Frame, node: ast.NamedExpr) -> Value:
     value = evaluate(frame, node.value)
     frame.program.bind(frame, node.target, value)
@@ -313,7 +322,7 @@ _READERS: dict[type[ast.AST], Callable[[Frame, Any], Value]] = {
     ast.DictComp: _comprehension,
     ast.Starred: _inner,
     ast.Await: _inner,
-    ast.Yield: _inner,
+    ast.Yield: _yield,
     ast.YieldFrom: _inner,
     ast.NamedExpr: _walrus,
 }

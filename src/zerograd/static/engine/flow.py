@@ -216,6 +216,15 @@ class Flow:
 
     def _attempt(self, node: Attempt, point: Point, exits: Exits) -> Point | None:
         """A handler is entered from anywhere in the body, so nothing is known there."""
+        if has_effect(node.finally_):
+            inner = Exits()
+            whole = Attempt(node.body, node.handlers, node.otherwise, [])
+            end = self._attempt(whole, point, inner)
+            for way in Exits.__slots__:
+                passed = self._block(node.finally_, _join(getattr(inner, way)), exits)
+                if passed is not None:
+                    getattr(exits, way).append(passed)
+            return self._block(node.finally_, end, exits)
         end = self._block(node.body, point, exits)
         if end is not None:
             end = self._block(node.otherwise, end, exits)
@@ -225,10 +234,7 @@ class Flow:
             if has_effect(node.body):
                 anywhere = {bucket: self._forgotten(pairs) for bucket, pairs in point.items()}
             ends.append(self._block(handler, anywhere, exits))
-        joined = _join(ends)
-        if joined is None:
-            return None
-        return self._block(node.finally_, joined, exits)
+        return _join(ends)
 
     def _loop(self, node: Loop, point: Point, exits: Exits) -> Point | None:
         """Three rounds at least, then until nothing new comes round."""

@@ -21,6 +21,7 @@ class Frame:
         "closure",
         "globals",
         "inside",
+        "is_manager",
         "locals",
         "loop",
         "no_grad",
@@ -64,6 +65,7 @@ class Frame:
         self.no_grad = False
         self.accumulating = False  # inside `with accelerator.accumulate(…)`
         self.inside = False  # inside a method of an optimizer
+        self.is_manager = False  # a generator under @contextmanager
         self.versions: dict[str, int] = {}
         # a parameter -> how the caller spells it, and whether that may change between calls
         self.spellings: dict[str, tuple[str, frozenset[str], bool]] = {}

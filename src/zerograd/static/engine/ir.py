@@ -184,6 +184,13 @@ class Jump(Node):
         self.how = how
 
 
+class Pause(Node):
+    """The `yield` of a context manager: the block of the `with` stands here."""
+
+    __slots__ = ()
+
+
+PAUSE = Pause()
 BREAK, CONTINUE, RETURN, RAISE = (Jump(how) for how in ("break", "continue", "return", "raise"))
 
 

@@ -63,6 +63,7 @@ class Objects:
         self._holders: set[str] = set()  # provisional keys of networks made from networks
         self._named: dict[str, Optimizer] = {}
         self._scalers: dict[str, Scaler] = {}
+        self._owned: dict[str, frozenset[str]] = {}  # an optimizer's key: what it holds
         self._hands: dict[frozenset[str], Optimizer] = {}
         self._attached: dict[tuple[str, str], Value] = {}
 
@@ -132,6 +133,8 @@ class Objects:
                 self._unnamed.discard(value.key)
                 alone = value.key not in self._holders
                 value.key = self._qualified(frame, path)
+                if isinstance(value, Optimizer):
+                    self._tell_apart(value)
                 if alone and isinstance(value, Module | Leaf | Instance):
                     self.made.add(value.key)
                 self._reset(frame, value)
@@ -143,6 +146,19 @@ class Objects:
             for key, item in value.items.items():
                 self.christened(frame, item, f"{path}[{key!r}]")
         return value
+
+    def _tell_apart(self, optimizer: Optimizer) -> None:
+        """A name that one optimizer after another has, each over other parameters, is several.
+
+        Under a condition they are two forms of one, of which a run has only one.
+        """
+        name, number = optimizer.key, 1
+        while not self.conditional and optimizer.keys is not None:
+            known = self._owned.setdefault(optimizer.key, optimizer.keys)
+            if known == optimizer.keys:
+                break
+            number += 1
+            optimizer.key = f"{name} {number}"
 
     def _qualified(self, frame: Frame, path: str) -> str:
         first, dot, rest = path.partition(".")

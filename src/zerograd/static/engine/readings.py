@@ -112,7 +112,11 @@ class Readings(Lineage):
         )
         known = self._read.get(key)
         if known is None:
-            known = self._read[key] = self._read_function(frame, function, arguments, spelled)
+            made = self._made
+            known = self._read_function(frame, function, arguments, spelled)
+            if self._made == made or not self.is_lasting(known[1], deep=True):
+                self._read[key] = known
+            # else: it gives back what it made, and each call makes another
         scope, value = known
         if scope is not None:
             frame.emit(scope)
@@ -186,6 +190,9 @@ class Readings(Lineage):
         frame.accumulating = caller.accumulating
         frame.inside = caller.inside or (
             function.owner is not None and self.is_optimizer(function.owner)
+        )
+        frame.is_manager = has_decorator(node, "contextmanager") or has_decorator(
+            node, "asynccontextmanager"
         )
         frame.spellings = spelled
         self._bind_parameters(frame, function, arguments)

@@ -15,8 +15,9 @@ from zerograd.static.engine.assignments import (
     peek,
 )
 from zerograd.static.engine.conditions import branch, test_of
+from zerograd.static.engine.contexts import read_with
 from zerograd.static.engine.expressions import evaluate, items_of
-from zerograd.static.engine.frame import Frame, path_of
+from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.ir import (
     BREAK,
     CONTINUE,
@@ -206,30 +207,7 @@ def _while(frame: Frame, node: ast.While) -> None:
 
 
 def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
-    no_grad, accumulating = frame.no_grad, frame.accumulating
-    for item in node.items:
-        value = evaluate(frame, item.context_expr)
-        name = _context_name(item.context_expr)
-        if name in ("no_grad", "inference_mode"):
-            frame.no_grad = True
-        elif name == "enable_grad":
-            frame.no_grad = False
-        elif name == "accumulate" and frame.program.accumulates(frame, item.context_expr):
-            frame.accumulating = True
-        elif name == "context" and "autograd" in ast.dump(item.context_expr):
-            # Distributed autograd keeps gradients in its context and forgets them at its end.
-            frame.accumulating, frame.no_grad = accumulating, no_grad
-            return
-        if item.optional_vars is not None:
-            bind(frame, item.optional_vars, value)
-    frame.out.extend(read_block(frame, node.body))
-    frame.no_grad, frame.accumulating = no_grad, accumulating
-
-
-def _context_name(node: ast.expr) -> str:
-    if isinstance(node, ast.Call):
-        node = node.func
-    return path_of(node).rsplit(".", 1)[-1]
+    read_with(frame, node, lambda inner: read_block(inner, node.body))
 
 
 def _try(frame: Frame, node: Any) -> None:
