@@ -139,10 +139,14 @@ def test_notes_are_shown_with_all_or_when_selected_and_then_count(check):
         + "        opt.step()\n"
         + "        opt.zero_grad()\n"
     )
-    assert check(".").code == 0
+    said = check(".")
+    assert said.code == 0
+    assert said.out.startswith("No findings (2 notes hidden; --all shows them).")
     said = check(".", "--all", "--format", "concise")
     assert said.code == 1
-    assert "ZG503" in said.out
+    assert "ZG502" in said.out and "ZG503" in said.out
+    assert "1 note hidden" in check(".", "--ignore", "ZG503").out
+    assert "hidden" not in check(".", "--select", "ZG101").out
     assert check(".", "--select", "ZG503").code == 1
 
 

@@ -19,7 +19,7 @@ from zerograd.cli.output import (
     write_findings,
 )
 from zerograd.errors import UsageError
-from zerograd.report.reporter import FORMATS
+from zerograd.report.reporter import FORMATS, Closing
 
 
 class Terminal(io.StringIO):
@@ -68,7 +68,7 @@ def test_every_format_is_offered():
 
 def test_without_a_file_findings_go_to_the_stream_given(capsys):
     out = io.StringIO()
-    write_findings([], parse(), stream=out, closing="Checked 3 files.")
+    write_findings([], parse(), stream=out, closing=Closing("Checked 3 files."))
     assert out.getvalue() == "No findings. Checked 3 files.\n"
     write_findings([], parse("--format", "json"))
     assert capsys.readouterr().out == "[]\n"

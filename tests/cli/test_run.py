@@ -47,6 +47,45 @@ def test_the_exit_code_is_the_scripts_own_else_1_if_findings_are_shown(tmp_path:
     assert shown.returncode == 0 and "ZG101" in shown.stderr
 
 
+def test_a_script_that_fails_is_not_called_clean(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        crashes=CLEARS.replace("sys.exit", "unknown"),
+        forgets=FORGETS.replace("sys.exit", "unknown"),
+        leaves="raise SystemExit(3)",
+    )
+    done = call(*RUN, "crashes.py", cwd=tmp_path)
+    assert done.returncode == 1 and "No findings" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last == "The script ended with NameError; no findings until then. Watched 4 steps."
+    done = call(*RUN, "forgets.py", cwd=tmp_path)
+    assert "Found 1 error. Watched 4 steps. The script ended with NameError." in done.stderr
+    done = call(*RUN, "leaves.py", cwd=tmp_path)
+    assert done.returncode == 3
+    assert done.stderr == "The script ended with exit code 3; no findings until then.\n"
+
+
+def test_a_run_without_a_step_says_so(tmp_path: Path) -> None:
+    write(tmp_path, idle="import torch")
+    done = call(*RUN, "idle.py", cwd=tmp_path)
+    assert done.returncode == 0 and done.stderr == "No findings. Watched no optimizer step.\n"
+
+
+def test_notes_are_counted_and_shown_with_all(tmp_path: Path) -> None:
+    windows = CLEARS.replace("range(4)", "range(8)").replace(
+        "    opt.step()", "    if step % 4 != 3: continue\n    opt.step()"
+    )
+    write(tmp_path, windows=windows)
+    trace = tmp_path / "t.jsonl"
+    done = call(*RUN, "--trace", str(trace), "windows.py", cwd=tmp_path)
+    assert done.returncode == 0 and "ZG503" not in done.stderr
+    assert "No findings (1 note hidden; --all shows it). Watched 2 steps." in done.stderr
+    assert read_trace(trace).sections[0].findings == []
+    assert "ZG503" in call(*RUN, "--all", "windows.py", cwd=tmp_path).stderr
+    raised = call(*RUN, "--policy", "raise", "windows.py", cwd=tmp_path)
+    assert raised.returncode == 0, raised.stderr
+
+
 def test_json_has_the_shape_of_check_and_what_only_a_run_knows(tmp_path: Path) -> None:
     write(tmp_path, forgets=FORGETS)
     (finding,) = run_json(tmp_path, "forgets.py")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from io import StringIO
 
 from zerograd.lifecycle.events import Spot
+from zerograd.report.reporter import Closing
 from zerograd.report.terminal import TerminalReporter
 
 
@@ -17,7 +18,7 @@ def text(findings, source, **options):
 
 
 def test_a_finding_reads_like_this(golden, stale, source):
-    golden("terminal/stale.txt", text([stale], source, closing="Checked 1 file."))
+    golden("terminal/stale.txt", text([stale], source, closing=Closing("Checked 1 file.")))
 
 
 def test_findings_of_all_kinds_read_like_this(golden, stale, live, fixable, in_a_notebook, source):
@@ -34,7 +35,24 @@ def test_the_first_line_is_what_editors_parse(stale, source):
 
 
 def test_nothing_found_is_said(source):
-    assert text([], source, closing="Checked 4 files.") == "No findings. Checked 4 files.\n"
+    words = Closing("Checked 4 files.")
+    assert text([], source, closing=words) == "No findings. Checked 4 files.\n"
+
+
+def test_notes_that_nobody_asked_for_are_counted(stale, source):
+    one, two = Closing(hidden=1), Closing(hidden=2)
+    assert text([], source, closing=one) == "No findings (1 note hidden; --all shows it).\n"
+    assert text([], source, closing=two) == "No findings (2 notes hidden; --all shows them).\n"
+    assert "Found 1 error (1 note hidden; --all shows it)." in text([stale], source, closing=one)
+
+
+def test_a_script_that_failed_is_not_called_clean(stale, source):
+    failed = Closing("Watched 3 steps.", ended="The script ended with NameError")
+    assert text([], source, closing=failed) == (
+        "The script ended with NameError; no findings until then. Watched 3 steps.\n"
+    )
+    last = text([stale], source, closing=failed)
+    assert "Found 1 error. Watched 3 steps. The script ended with NameError." in last
 
 
 def test_colour_changes_no_letter(stale, live, fixable, source):

@@ -303,6 +303,43 @@ def expected(body: str) -> str:
             """,
             id="a step past the scaler",
         ),
+        pytest.param(
+            """
+            for x in data:
+                opt.zero_grad()
+                opt.step()  # why
+                opt.zero_grad(); model(x).sum().backward()
+            """,
+            """
+            for x in data:
+                opt.zero_grad()
+                opt.zero_grad(); model(x).sum().backward()
+                opt.step()  # why
+            """,
+            id="a comment goes with its statement, whatever it goes behind",
+        ),
+        pytest.param(
+            """
+            for x in data:
+                model(x).sum().backward()
+                opt.step()
+            for x in data:
+                model(x).sum().backward()
+                opt.zero_grad()
+                opt.step()
+            """,
+            """
+            for x in data:
+                model(x).sum().backward()
+                opt.step()
+                opt.zero_grad()
+            for x in data:
+                model(x).sum().backward()
+                opt.step()
+                opt.zero_grad()
+            """,
+            id="a clear gets its own line though the same line stands further down",
+        ),
     ],
 )
 def test_the_fixed_text(before: str, after: str) -> None:
@@ -482,3 +519,21 @@ def test_fixing_twice_changes_nothing_the_second_time(text: str) -> None:
     # Only lines of the loop are touched, and no line is lost that is not a known statement.
     assert new.decode().startswith(text[: text.index("for i")])
     assert new.count(b"# why") == text.count("# why")
+
+
+def test_as_many_are_offered_as_are_made() -> None:
+    text = HEAD + expected(
+        """
+        for x in data:
+            opt.zero_grad
+            model(x).sum().backward()
+            opt.step()
+        for x in data:
+            model(x).sum().backward()
+            opt.zero_grad()
+            opt.step()
+        """
+    )
+    offered = Checker(Asked()).check(text.encode(), "train.py")
+    assert [each.rule.code for each in offered.findings] == ["ZG103", "ZG102"]
+    assert sum(each.fix is not None for each in offered) == run(text.encode()).fixes == 2

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from zerograd.cli.output import add_output_arguments, check_writable, write_file, write_findings
 from zerograd.errors import UnreadableSourceError, UsageError
+from zerograd.report.reporter import Closing
 
 if TYPE_CHECKING:
     from zerograd.lifecycle.findings import Finding
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from zerograd.static.check import Asked, Checked
 
 HELP = "find gradient mistakes in source files, without running them"
+EXIT_CODES = "0 nothing shown, 1 findings shown, 2 could not work."
 
 STDIN = "stdin.py"  # what standard input is called if no one says
 MOST_JOBS = 60  # Windows cannot wait for more
@@ -179,7 +181,7 @@ def _visible(text: str) -> str:
 
 
 def _report(args: argparse.Namespace, result: Checked, gone: int, stdin: bytes | None) -> None:
-    closing = "" if args.quiet else _closing(result, gone)
+    closing = Closing() if args.quiet else Closing(_closing(result, gone), len(result.hidden))
     # The fixed text of standard input goes to standard output, so the findings go elsewhere.
     stream = sys.stderr if args.fix and stdin is not None else sys.stdout
     if args.statistics:
@@ -189,9 +191,9 @@ def _report(args: argparse.Namespace, result: Checked, gone: int, stdin: bytes |
         write_findings(result.findings, args, stream=stream, source=source, closing=closing)
     else:
         _write_text("", args, stream)
-    if closing and (args.format != "text" or args.output or args.statistics):
+    if closing.words and (args.format != "text" or args.output or args.statistics):
         count = len(result.findings)
-        print(f"{count} finding{'' if count == 1 else 's'} {closing}", file=sys.stderr)
+        print(f"{count} finding{'' if count == 1 else 's'} {closing.words}", file=sys.stderr)
 
 
 def _excerpts(args: argparse.Namespace, result: Checked, stdin: bytes | None) -> Excerpts:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import sys
 import time
 
-from zerograd.cli.run_report import ReportOptions, merge_trace, shown, write_report
-from zerograd.cli.run_session import closing_words
+from zerograd.cli.run_closing import closing
+from zerograd.cli.run_report import ReportOptions, hidden, merge_trace, shown, write_report
 from zerograd.runtime.ranks import LATE_START, PRINTED, merge, ranks_of
 from zerograd.runtime.run_folder import RunFolder, Shard
 
@@ -53,14 +53,15 @@ def _speak(folder: RunFolder, *, last: bool) -> None:
         return
     options = ReportOptions.load(folder)
     shards: list[Shard] = folder.shards()
-    found = shown(merge(shards), options)
+    everything = merge(shards)
     if not last:
         killed = [str(shard.rank) for shard in shards if shard.was_killed]
         print(
             f"zerograd: rank {', '.join(killed)} was killed; what was found up to now:",
             file=sys.stderr,
         )
-    write_report(found, shards, options, closing_words(None, shards))
+    told = closing(shards, hidden=hidden(everything, options))
+    write_report(shown(everything, options), shards, options, told)
     if last:
         merge_trace(folder, options, shards)
         folder.remove()

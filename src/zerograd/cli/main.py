@@ -1,7 +1,8 @@
 """The command line: which subcommands there are, and how each ends.
 
-A subcommand is a module with HELP, add_arguments(parser) and run(args). Only the
-one that was asked for is imported, so `zerograd --help` stays instant.
+A subcommand is a module with HELP, add_arguments(parser) and run(args), and EXIT_CODES
+where findings have a say in them. Only the one that was asked for is imported, so
+`zerograd --help` stays instant.
 """
 
 from __future__ import annotations
@@ -96,7 +97,8 @@ def build_parser(asked: str | None = None) -> argparse.ArgumentParser:
     parser = Parser(
         prog="zerograd",
         description="Find, explain, fix and prevent gradient-lifecycle bugs in PyTorch training.",
-        epilog="Exit codes: 0 clean, 1 findings shown, 2 could not work.",
+        epilog="Exit codes: 0 clean, 1 findings shown, 2 could not work; "
+        "run ends with the script's own code if that is not 0.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"zerograd {__version__}")
@@ -106,7 +108,10 @@ def build_parser(asked: str | None = None) -> argparse.ArgumentParser:
             name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
         )
         if name == asked:
-            import_module(f"zerograd.cli.{name}").add_arguments(sub)
+            command = import_module(f"zerograd.cli.{name}")
+            command.add_arguments(sub)
+            codes = getattr(command, "EXIT_CODES", None)
+            sub.epilog = f"Exit codes: {codes}" if codes else None
     return parser
 
 

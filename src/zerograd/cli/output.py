@@ -14,7 +14,7 @@ from typing import TextIO
 from zerograd.errors import UsageError
 from zerograd.lifecycle.findings import Finding
 from zerograd.report.excerpt import Source, read_source
-from zerograd.report.reporter import FORMATS, make_reporter
+from zerograd.report.reporter import FORMATS, NOTHING_MORE, Closing, make_reporter
 
 
 def add_output_arguments(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
@@ -35,7 +35,7 @@ def write_findings(
     *,
     stream: TextIO | None = None,
     source: Source = read_source,
-    closing: str = "",
+    closing: Closing = NOTHING_MORE,
 ) -> None:
     """Write the findings as `--format` and `--output` say.
 

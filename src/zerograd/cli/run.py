@@ -12,6 +12,10 @@ from zerograd.errors import UsageError
 from zerograd.rules.selection import select_rules
 
 HELP = "run a training script and name the lines that misuse gradients"
+EXIT_CODES = (
+    "the script's own if that is not 0; else 1 if findings are shown, else 0. "
+    "2 before the script's first line: zerograd could not start it."
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("run: name a script, as in: zerograd run train.py --epochs 3")
     # Everything that can be refused is refused before the script's first line.
     codes = tuple(rule.code for rule in select_rules(args.select, args.ignore, notes=args.all))
+    every = tuple(rule.code for rule in select_rules(args.select, args.ignore, notes=True))
     from zerograd.runtime.launch import Target
     from zerograd.runtime.supported import torch_version, untested
 
@@ -73,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
     options = RunOptions(
         policy=args.policy,
         codes=codes,
+        # Notes are counted, to say that there are some; only a raise may not be moved by them.
+        watched=codes if args.policy == "raise" else every,
         trace=trace,
         command=target.words,
         root=os.getpid(),

@@ -14,6 +14,7 @@ from zerograd.cli.output import write_findings
 from zerograd.cli.run_paths import near, worded_note
 from zerograd.errors import ZerogradError
 from zerograd.lifecycle.findings import Finding
+from zerograd.report.reporter import NOTHING_MORE, Closing
 from zerograd.runtime.run_folder import RunFolder, Shard, notes_of
 from zerograd.trace.format import PARTS
 from zerograd.trace.reader import merge_parts
@@ -46,8 +47,16 @@ def shown(findings: Iterable[Finding], options: ReportOptions) -> list[Finding]:
     return [near(each, options.cwd) for each in findings if each.rule.code in options.codes]
 
 
+def hidden(findings: Iterable[Finding], options: ReportOptions) -> int:
+    """Return how many faults were found by rules that are not shown."""
+    return len({each.key for each in findings if each.rule.code not in options.codes})
+
+
 def write_report(
-    findings: Sequence[Finding], shards: Sequence[Shard], options: ReportOptions, closing: str = ""
+    findings: Sequence[Finding],
+    shards: Sequence[Shard],
+    options: ReportOptions,
+    closing: Closing = NOTHING_MORE,
 ) -> None:
     """Write the findings to FILE or stderr, and what was not checked to stderr."""
     # The script may have changed the working directory; excerpts are read from where it began.

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from zerograd.cli.run_closing import closing, how_it_ended
 from zerograd.cli.run_report import (
     ReportOptions,
     clear_old_parts,
+    hidden,
     merge_trace,
     shown,
     write_report,
@@ -49,7 +51,7 @@ def run_session(target: Target, options: RunOptions, report: ReportOptions) -> i
     unhear = watch_for_unfollowed(session.process.note)
     cancel = when_torch_is_imported(session.start)
     try:
-        code = run_as_main(target, on_error=session.process.explain)
+        code = run_as_main(target, on_error=session.failed)
     finally:
         cancel()
         unhear()
@@ -61,6 +63,7 @@ class _Session:
     def __init__(self, options: RunOptions, report: ReportOptions, place: Rank | None) -> None:
         self._report = report
         self._place = place
+        self._error: BaseException | None = None  # that ended the script
         if place is None:
             self.folder = RunFolder.create(options)
             self.process = WatchedProcess(self.folder, options)
@@ -85,6 +88,11 @@ class _Session:
         except Exception as error:  # a fault of ours must not keep the script from running
             print(f"zerograd: not watching, a fault of its own ({error!r})", file=sys.stderr)
 
+    def failed(self, error: BaseException) -> None:
+        """An exception ends the script."""
+        self._error = error
+        self.process.explain(error)
+
     def end(self, code: int) -> int:
         """Write the report, if it is this process that writes it; return the exit code."""
         self.process.finish(code)
@@ -95,10 +103,16 @@ class _Session:
     def _end_alone(self, code: int) -> int:
         shards = self.folder.shards()
         others = [shard for shard in shards if shard.pid != os.getpid()]
-        own = self.process.findings()
-        found = shown(merge(others, own), self._report)
+        everything = merge(others, self.process.findings())
+        found = shown(everything, self._report)
         notes = Shard(os.getpid(), notes=self.process.notes())
-        write_report(found, [notes, *others], self._report, self._closing(others))
+        told = closing(
+            others,
+            steps=self.process.steps(),
+            hidden=hidden(everything, self._report),
+            ended=how_it_ended(code, self._error),
+        )
+        write_report(found, [notes, *others], self._report, told)
         merge_trace(self.folder, self._report, shards)
         self.folder.remove()
         return self._code(code, found)
@@ -139,9 +153,13 @@ class _Session:
         return self._code(code, found)
 
     def _print_once(self, code: int, shards: list[Shard]) -> int:
-        found = shown(merge(shards), self._report)
+        everything = merge(shards)
+        found = shown(everything, self._report)
         if self.folder.claim(PRINTED):
-            write_report(found, shards, self._report, self._closing(shards))
+            told = closing(
+                shards, steps=self.process.steps(), hidden=hidden(everything, self._report)
+            )
+            write_report(found, shards, self._report, told)
             merge_trace(self.folder, self._report, shards)
             self.folder.remove()
         else:
@@ -153,31 +171,6 @@ class _Session:
         if code:
             return code
         return 1 if found and not self._report.exit_zero else 0
-
-    def _closing(self, others: list[Shard]) -> str:
-        return closing_words(self.process.steps(), others)
-
-
-def closing_words(steps: int | None, shards: list[Shard]) -> str:
-    """Return what the last line says beside the count: how much was watched."""
-    ranks = sorted({shard.rank for shard in shards if shard.rank is not None})
-    words = []
-    if steps:
-        words.append(f"{steps:,} step{'' if steps == 1 else 's'}")
-    if ranks:
-        words.append(
-            f"ranks {', '.join(map(str, ranks))}" if len(ranks) > 1 else f"rank {ranks[0]}"
-        )
-    elif shards:
-        words.append(f"{len(shards)} more process{'' if len(shards) == 1 else 'es'}")
-    killed = [shard for shard in shards if shard.was_killed]
-    if killed:
-        names = ", ".join(
-            f"rank {shard.rank}" if shard.rank is not None else f"process {shard.pid}"
-            for shard in killed
-        )
-        words.append(f"killed before the end: {names}")
-    return f"Watched {', '.join(words)}." if words else ""
 
 
 def _start_keeper(folder: RunFolder) -> None:

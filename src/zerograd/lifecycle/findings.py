@@ -73,7 +73,7 @@ class Live:
     share: float | None = None  # the stale part's share of the gradient norm
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Finding:
     """A rule broken at a spot."""
 
@@ -87,6 +87,10 @@ class Finding:
     url: str | None = None
     live: Live | None = None
     certain: bool = True  # False: only on some paths, shown with --may
+
+    def __repr__(self) -> str:
+        # Whoever prints a list of findings wants to know which, not every station of each trail.
+        return f"<Finding {self.rule.code} {self.rule.name} at {self.spot}>"
 
     @property
     def key(self) -> tuple[str, Spot]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol, TextIO
 
 from zerograd.errors import UsageError
@@ -19,6 +20,18 @@ FORMATS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """What the last line of `text` says beside the count."""
+
+    words: str = ""  # what was read, or watched
+    hidden: int = 0  # notes that were found and not asked for
+    ended: str = ""  # how the script ended, if not well: "The script ended with NameError"
+
+
+NOTHING_MORE = Closing()
+
+
 class Reporter(Protocol):
     """Writes findings in the order given. It sorts nothing, hides nothing, decides nothing."""
 
@@ -31,7 +44,7 @@ def make_reporter(
     color: bool = False,
     width: int = 100,
     source: Source = read_source,
-    closing: str = "",
+    closing: Closing = NOTHING_MORE,
 ) -> Reporter:
     """Return the reporter of that name.
 

@@ -11,6 +11,7 @@ from zerograd.lifecycle.events import Spot
 from zerograd.lifecycle.findings import Finding, Live, TrailStep
 from zerograd.lifecycle.rule import Severity
 from zerograd.report.excerpt import Source, excerpt, read_source, visible
+from zerograd.report.reporter import NOTHING_MORE, Closing
 
 _ROUND = "next iteration: "  # how a trail says that the loop has come round
 _LABEL = "  {:<6}"
@@ -49,7 +50,7 @@ class TerminalReporter:
         color: bool = False,
         width: int = 100,
         source: Source = read_source,
-        closing: str = "",
+        closing: Closing = NOTHING_MORE,
     ) -> None:
         self._paint = Paint(color)
         self._width = max(40, width)
@@ -134,16 +135,26 @@ class TerminalReporter:
         ) or [start]
 
     def _summary(self, findings: Sequence[Finding]) -> str:
-        closing = f" {self._closing}" if self._closing else ""
+        closing, hidden = self._closing, _hidden(self._closing.hidden)
+        words = f" {closing.words}" if closing.words else ""
+        if not findings and closing.ended:
+            return f"{self._paint.bold(closing.ended)}; no findings until then{hidden}.{words}"
         if not findings:
-            return f"{self._paint.good('No findings.')}{closing}"
+            return f"{self._paint.good(f'No findings{hidden}.')}{words}"
         counts = Counter(finding.rule.severity for finding in findings)
         kinds = ", ".join(_count(counts[kind], kind.value) for kind in Severity if counts[kind])
         fixable = sum(finding.fix is not None for finding in findings)
         fixes = f", {fixable} fixable with --fix" if fixable else ""
         code = findings[0].rule.code
         more = self._paint.dim(f"More about a rule: zerograd explain {code}")
-        return f"{self._paint.bold(f'Found {kinds}')}{fixes}.{closing}\n{more}"
+        ended = f" {closing.ended}." if closing.ended else ""
+        return f"{self._paint.bold(f'Found {kinds}')}{hidden}{fixes}.{words}{ended}\n{more}"
+
+
+def _hidden(notes: int) -> str:
+    if not notes:
+        return ""
+    return f" ({_count(notes, 'note')} hidden; --all shows {'it' if notes == 1 else 'them'})"
 
 
 def _count(number: int, noun: str) -> str:

@@ -122,7 +122,7 @@ class WatchedProcess:
 
         return watch(
             policy="raise" if self._options.policy == "raise" else "collect",
-            select=self._options.codes,
+            select=self._options.watched or self._options.codes,
             trace=self if trace else None,
             on_finding=self.take,
         )
@@ -143,7 +143,7 @@ class WatchedProcess:
         """Take a finding: into the trace, into the shard, and to the user if nobody has yet."""
         if self._pid == 0:
             self.open()
-        if self._trace is not None:
+        if self._trace is not None and self._is_shown(finding):
             step = finding.live.step if finding.live else None
             self._trace.finding(finding, iteration=step)
         self.save()
@@ -216,7 +216,7 @@ class WatchedProcess:
             self._stop.set()
             self.save(done=True, exit_code=exit_code)
             if self._trace is not None:
-                for finding in self.findings():
+                for finding in filter(self._is_shown, self.findings()):
                     if finding.live is not None and finding.live.count > 1:
                         self._trace.update(finding)
                 for note in self.notes():

@@ -36,6 +36,7 @@ class RunOptions:
 
     policy: str = "warn"
     codes: tuple[str, ...] = ()  # the rules that are shown; empty: all
+    watched: tuple[str, ...] = ()  # these, and the rules that are only counted
     trace: str | None = None
     command: tuple[str, ...] = ()
     root: int = 0  # the pid of the process that the user started
@@ -98,6 +99,7 @@ class RunFolder:
         return RunOptions(
             policy=shape["policy"],
             codes=tuple(shape["codes"]),
+            watched=tuple(shape["watched"]),
             trace=shape["trace"],
             command=tuple(shape["command"]),
             root=shape["root"],

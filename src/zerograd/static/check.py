@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from zerograd.errors import UnreadableSourceError
+from zerograd.lifecycle.events import Spot
 from zerograd.lifecycle.findings import Finding, in_order
 from zerograd.lifecycle.rule import Rule
 from zerograd.static.allow import Use, apply_allowances, without_used
@@ -41,7 +42,7 @@ class Asked:
     fix: bool = False  # apply them
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Checked:
     """What came of one file, or of many: iterate over it for the findings."""
 
@@ -54,12 +55,19 @@ class Checked:
     fixed: dict[str, bytes] = field(default_factory=dict)  # path -> new content
     fixes: int = 0  # applied in them
     used: set[Use] = field(default_factory=set)  # allow comments that silenced something
+    hidden: set[tuple[str, Spot]] = field(default_factory=set)  # notes that nobody asked for
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
 
     def __len__(self) -> int:
         return len(self.findings)
+
+    def __repr__(self) -> str:
+        counts = {"findings": len(self), "files": self.files, "problems": len(self.problems)}
+        counts["crashes"] = len(self.crashes)
+        told = [f"{name}={number}" for name, number in counts.items() if number or name == "files"]
+        return f"<Checked {' '.join(told)}>"
 
     def add(self, other: Checked) -> None:
         self.findings += other.findings
@@ -71,6 +79,7 @@ class Checked:
         self.fixed |= other.fixed
         self.fixes += other.fixes
         self.used |= other.used
+        self.hidden |= other.hidden
 
 
 class Checker:
@@ -80,7 +89,7 @@ class Checker:
         self.asked = asked
         self.settings = SettingsFinder()
         self._project = None if alone else Project(roots)  # alone: no other module is read
-        self._shown: dict[Settings, frozenset[str]] = {}
+        self._shown: dict[tuple[Settings, bool], frozenset[str]] = {}
 
     def words(self, folder: str) -> tuple[bytes, ...]:
         """Return the project's own names, by which a file may train without torch's words."""
@@ -131,6 +140,9 @@ class Checker:
             else:
                 found = fixer.offer(source, all_found, found)
         result.findings = in_order(found)
+        if not self.asked.notes:
+            every = self.to_show(all_found, source, settings, notes=True)
+            result.hidden = {each.key for each in every} - {each.key for each in found}
 
     def everything(self, source: Source, settings: Settings) -> tuple[list[Finding], int, set[Use]]:
         """Return all that is found and not allowed, what was unresolved, and allowances used."""
@@ -147,10 +159,15 @@ class Checker:
         return kept, outcome.unresolved, used
 
     def to_show(
-        self, findings: Sequence[Finding], source: Source, settings: Settings
+        self,
+        findings: Sequence[Finding],
+        source: Source,
+        settings: Settings,
+        *,
+        notes: bool = False,
     ) -> list[Finding]:
-        """Return those of the findings that were asked for."""
-        codes = self.codes(settings)
+        """Return those of the findings that were asked for, or would be with `notes`."""
+        codes = self.codes(settings, notes=notes)
         if settings.per_file_ignores:
             codes = codes - self._ignored_in(source.path, settings)
         return [
@@ -159,15 +176,16 @@ class Checker:
             if finding.rule.code in codes and (finding.certain or self.asked.may)
         ]
 
-    def codes(self, settings: Settings) -> frozenset[str]:
-        """Return the codes to show under some settings."""
-        codes = self._shown.get(settings)
+    def codes(self, settings: Settings, *, notes: bool = False) -> frozenset[str]:
+        """Return the codes to show under some settings; with `notes`, as with `--all`."""
+        asked = self.asked
+        key = (settings, notes or asked.notes)
+        codes = self._shown.get(key)
         if codes is None:
-            asked = self.asked
             # What is selected on the command line is wanted, whatever the project has settled.
             ignore = asked.ignore if asked.select else (*settings.ignore, *asked.ignore)
-            rules = _rules(asked.select or settings.select, ignore, asked.notes)
-            codes = self._shown[settings] = frozenset(rule.code for rule in rules)
+            rules = _rules(asked.select or settings.select, ignore, key[1])
+            codes = self._shown[key] = frozenset(rule.code for rule in rules)
         return codes
 
     def _ignored_in(self, path: str, settings: Settings) -> frozenset[str]:

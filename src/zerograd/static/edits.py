@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from zerograd.errors import UnreadableSourceError
 from zerograd.lifecycle.findings import Edit
@@ -76,16 +77,12 @@ class Layout:
 
     def insert_after(self, statement: ast.stmt, code: str) -> list[Edit]:
         """Put `code` behind a statement: on its own line where the statement has its own."""
-        if self._ends_line(statement) and self._starts_line(statement):
-            row = statement.end_lineno or statement.lineno
-            return [self._insert(row, self._length(row) + 1, self._own_line(statement, code))]
-        return self.insert_beside(statement, code)
-
-    def insert_beside(self, statement: ast.stmt, code: str) -> list[Edit]:
-        """Put `code` behind a simple statement on the same line."""
+        row = statement.end_lineno or statement.lineno
+        if self._has_own_lines(statement):
+            line = f"{self.newline}{self._indent(statement)}{code}"
+            return [self._insert(row, self._length(row) + 1, line)]
         if hasattr(statement, "body"):
             raise CannotEdit
-        row = statement.end_lineno or statement.lineno
         return [self._insert(row, self._end_column(statement), f"; {code}")]
 
     def insert_before(self, statement: ast.stmt, code: str) -> list[Edit]:
@@ -99,9 +96,10 @@ class Layout:
 
     def move_after(self, statement: ast.stmt, anchor: ast.stmt) -> list[Edit]:
         """Move a statement behind another one, with the comment at its line's end."""
-        if self._has_own_lines(statement) and self._has_own_lines(anchor):
+        first = self._first_of_line(anchor)
+        if self._has_own_lines(statement) and first is not None and self._ends_line(anchor):
             row = anchor.end_lineno or anchor.lineno
-            lines = self._reindented(statement, self._indent(anchor))
+            lines = self._reindented(statement, self._indent(first))
             content = "".join(f"{self.newline}{line}" for line in lines)
             insert = [self._insert(row, self._length(row) + 1, content)]
         else:
@@ -196,11 +194,20 @@ class Layout:
             raise CannotEdit
         return head
 
-    def _own_line(self, statement: ast.stmt, code: str) -> str:
-        return f"{self.newline}{self._indent(statement)}{code}"
+    def _first_of_line(self, statement: ast.stmt) -> ast.stmt | None:
+        """Return the statement of the same block that begins the line: `a` for the b of `a; b`."""
+        for each in self.block(statement):
+            if each.lineno == statement.lineno:
+                return each if self._starts_line(each) else None
+        return None
 
     def _one_line(self, statement: ast.stmt) -> str:
+        """Return a statement to be put among others on their line; a comment cannot go there."""
         if hasattr(statement, "body") or statement.lineno != statement.end_lineno:
+            raise CannotEdit
+        row = statement.lineno
+        rest = self.source.lines[row - 1][self._end_column(statement) - 1 :]
+        if self._has_own_lines(statement) and rest.strip():
             raise CannotEdit
         return self.text(statement)
 
@@ -310,23 +317,70 @@ def in_cells(source: Source, edits: Sequence[Edit]) -> dict[int, list[Edit]]:
 
 def spliced(text: str, edits: Sequence[Edit]) -> str:
     """Return `text` with the edits made."""
-    starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
-
-    def offset(row: int, column: int) -> int:
-        return starts[row - 1] + column - 1
-
-    places = sorted(
-        (offset(edit.row, edit.column), offset(edit.end_row, edit.end_column), edit.content)
-        for edit in edits
-    )
     pieces: list[str] = []
     done = 0
-    for start, end, content in places:
-        if start < done:
-            raise CannotEdit
+    for start, end, content in _places(text, edits):
         pieces += [text[done:start], content]
         done = end
     return "".join([*pieces, text[done:]])
+
+
+class Moves:
+    """Tells a place in a text from before some edits again after them, by its offset before.
+
+    >>> moves = Moves("a\\nb\\n", [Edit(1, 2, 1, 2, "\\nnew")])
+    >>> moves.before(2, 1), moves.after(3, 1), moves.after(2, 1)
+    (2, 2, None)
+    """
+
+    def __init__(self, text: str, edits: Sequence[Edit]) -> None:
+        self._places = _places(text, edits)
+        self._before = _line_starts(text)
+        self._after = _line_starts(spliced(text, edits))
+
+    def before(self, row: int, column: int) -> int | None:
+        """Return the offset of a place in the old text, None if the edits take it away."""
+        at = self._before[row - 1] + column - 1
+        for start, end, content in self._places:
+            if start <= at < end:
+                return start if _is_rewritten(content) else None
+        return at
+
+    def after(self, row: int, column: int) -> int | None:
+        """Return where a place of the new text stood in the old one, None if it is new."""
+        at = self._after[row - 1] + column - 1
+        for start, end, content in self._places:
+            if at < start:
+                break
+            if at < start + len(content):
+                return start if start < end and _is_rewritten(content) else None
+            at += end - start - len(content)
+        return at
+
+
+def _is_rewritten(content: str) -> bool:
+    """Whether an edit puts one expression or statement in the place of another."""
+    return bool(content) and _LINE_END.search(content) is None
+
+
+def _places(text: str, edits: Sequence[Edit]) -> list[tuple[int, int, str]]:
+    """Return the edits in order, as offsets; CannotEdit where they overlap."""
+    starts = _line_starts(text)
+    places = sorted(
+        (
+            starts[edit.row - 1] + edit.column - 1,
+            starts[edit.end_row - 1] + edit.end_column - 1,
+            edit.content,
+        )
+        for edit in edits
+    )
+    if any(one[1] > other[0] for one, other in pairwise(places)):
+        raise CannotEdit
+    return places
+
+
+def _line_starts(text: str) -> list[int]:
+    return [0, *(found.end() for found in _LINE_END.finditer(text))]
 
 
 def encoded(text: str, encoding: str) -> bytes:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from zerograd.errors import UnreadableSourceError
 from zerograd.lifecycle.findings import Edit, Finding, Fix
 from zerograd.lifecycle.rule import Severity
-from zerograd.static.edits import CannotEdit, apply_edits, in_cells
+from zerograd.static.edits import CannotEdit, Moves, apply_edits, in_cells
 from zerograd.static.remedies import Remedy, remedies
 from zerograd.static.source import Source
 
@@ -69,7 +69,6 @@ class Fixer:
         """Return the first remedy that cures `finding`, and what the source is like then."""
         if not finding.certain or finding.spot.path != source.path:
             return None
-        before = _counted(everything, source)
         for number, remedy in enumerate(remedies(source, finding)):
             if number == MOST_TRIED:
                 return None
@@ -80,38 +79,46 @@ class Fixer:
             except (CannotEdit, UnreadableSourceError, UnicodeEncodeError):
                 continue
             left = self._judge(changed)
-            after = _counted(left, changed)
-            key = _key(finding, source)
+            moves = Moves(source.text, remedy.edits)
+            old, new = _Names(source, moves.before), _Names(changed, moves.after)
+            before, after = old.counted(everything), new.counted(left)
             # What was found on some paths only must not become certain either.
-            surer = _certain(left, changed) - _certain(everything, source)
+            surer = new.counted(_certain(left)) - old.counted(_certain(everything))
+            key = old.key(finding)
             if after[key] < before[key] and not after - before and not surer:
                 return remedy, changed, left
         return None
 
 
-def _counted(findings: Sequence[Finding], source: Source) -> Counter[Key]:
-    """Return the findings by key. Notes are left out: a loop that now works may deserve one."""
-    return Counter(
-        _key(finding, source) for finding in findings if finding.rule.severity is not Severity.NOTE
-    )
+class _Names:
+    """What findings are known by before and after an edit, which moves lines.
 
-
-def _certain(findings: Sequence[Finding], source: Source) -> Counter[Key]:
-    return _counted([finding for finding in findings if finding.certain], source)
-
-
-def _key(finding: Finding, source: Source) -> Key:
-    """Return what a finding is known by before and after an edit, which moves lines.
-
-    Of several lines with the same text, the how many-eth it is counts too. An
-    edit that shuffles these is taken for one that brings something new.
+    A place that the edit left is known by where it was before, one that came,
+    went or was moved by the text of its line.
     """
-    if finding.spot.path != source.path:
-        return finding.rule.code, finding.owner, finding.spot.path, finding.spot.line
-    row = source.row(finding.spot)
-    lines = [line.strip() for line in source.lines[:row]]
-    text = lines[-1] if lines else ""
-    return finding.rule.code, finding.owner, text, lines.count(text)
+
+    def __init__(self, source: Source, place: Callable[[int, int], int | None]) -> None:
+        self._source = source
+        self._place = place
+
+    def counted(self, findings: Sequence[Finding]) -> Counter[Key]:
+        """Return the findings by key. Notes are left out: a loop that now works may deserve one."""
+        worse = (each for each in findings if each.rule.severity is not Severity.NOTE)
+        return Counter(map(self.key, worse))
+
+    def key(self, finding: Finding) -> Key:
+        source, code, owner = self._source, finding.rule.code, finding.owner
+        if finding.spot.path != source.path:
+            return code, owner, finding.spot.path, finding.spot.line
+        row = source.row(finding.spot)
+        place = self._place(row, finding.spot.column)
+        if place is not None:
+            return code, owner, source.path, place
+        return code, owner, source.lines[row - 1].strip(), 0
+
+
+def _certain(findings: Sequence[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.certain]
 
 
 def _edits_shown(source: Source, edits: Sequence[Edit]) -> tuple[Edit, ...]:

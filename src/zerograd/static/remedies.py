@@ -56,7 +56,6 @@ def _clear_after_step(scene: Scene) -> Plans:
         code = scene.clear_text()
         message = f"insert `{code}` after line {scene.line(anchor)}"
         yield message, partial(scene.layout.insert_after, anchor, code)
-        yield message, partial(scene.layout.insert_beside, anchor, code)
     yield from _clear_after_all_steps(scene)
     yield from _clear_by_hand(scene)
 
