@@ -27,6 +27,17 @@ def test_the_next_sitting_goes_on_where_the_last_one_ended(tmp_path):
     assert again.next_hint(again.current)[0] == 2
 
 
+def test_a_new_sitting_begins_at_what_is_open(tmp_path):
+    folder = Folder.open(tmp_path)
+    folder.turn_to(folder.exercises[3])
+    folder.mark_done(folder.exercises[3])
+    assert folder.current.number == 4  # its explanation is on the screen
+    assert Folder.open(tmp_path).current.number == 5
+    for one in folder.exercises:
+        folder.mark_done(one)
+    assert Folder.open(tmp_path).current.number == 4  # nothing is open any more
+
+
 def test_hints_go_up_to_three_and_stay(tmp_path):
     folder = Folder.open(tmp_path)
     levels = [folder.next_hint(folder.current)[0] for _ in range(4)]

@@ -60,6 +60,7 @@ def test_a_sitting_from_the_first_key_to_the_second_exercise(terminal, tmp_path)
     file.write_text(SOLVED)
     terminal.expect("Solved: Clear a list of gradients")
     terminal.expect("A clear does not look at what it clears")
+    terminal.expect_exact("[#---------] 1 of 10 done")
     terminal.expect(r"\[q\] quit")
 
     terminal.send("n")
@@ -86,6 +87,55 @@ def test_a_sitting_from_the_first_key_to_the_second_exercise(terminal, tmp_path)
     terminal.expect(pexpect.EOF)
     terminal.close()
     assert terminal.exitstatus == 0
+
+
+HANGS = """\
+import os, pathlib, time
+(pathlib.Path(__file__).parent / "pid").write_text(str(os.getpid()))
+time.sleep(300)
+"""
+
+
+def wait_for(path):
+    until = time.monotonic() + 30
+    while not path.exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    return path.read_text()
+
+
+def test_keys_are_answered_while_checks_run(terminal, tmp_path):
+    terminal.expect("Not written yet")
+    folder = tmp_path / "course"
+    (folder / "01_zero_gradients.py").write_text(HANGS)
+    wait_for(folder / "pid")
+    terminal.send("h")
+    terminal.expect("Hint 1 of 3")
+    os.kill(int((folder / "pid").read_text()), 0)  # the checks go on
+    terminal.send("r")
+    terminal.expect("Press r again")
+    terminal.send("r")
+    terminal.expect("The starter is back")
+    terminal.expect("Not written yet")
+    # What is saved now is not touched by keys that were pressed before.
+    (folder / "01_zero_gradients.py").write_text(SOLVED)
+    terminal.expect("Solved")
+    assert (folder / "01_zero_gradients.py").read_text() == SOLVED
+
+
+def test_quitting_and_saving_do_not_wait_for_the_checks(terminal, tmp_path):
+    terminal.expect("Not written yet")
+    folder = tmp_path / "course"
+    (folder / "01_zero_gradients.py").write_text(HANGS)
+    wait_for(folder / "pid")
+    (folder / "pid").unlink()
+    (folder / "01_zero_gradients.py").write_text(SOLVED)
+    terminal.expect("Solved")
+    (folder / "01_zero_gradients.py").write_text(HANGS)
+    pid = int(wait_for(folder / "pid"))
+    terminal.send("q")
+    terminal.expect(pexpect.EOF, timeout=20)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 def test_an_editor_that_replaces_the_file_is_seen_too(terminal, tmp_path):
@@ -129,6 +179,17 @@ def test_without_a_terminal_it_names_the_way_for_scripts(tmp_path):
     answer = learn(cwd=tmp_path)
     assert answer.returncode == 2
     assert "--check" in answer.stderr
+
+
+def test_what_is_refused_leaves_the_bookmark_where_it_was(tmp_path):
+    assert learn("--start", "7", cwd=tmp_path).returncode == 2
+    assert "> [ ]  1" in learn("--list", cwd=tmp_path).stdout
+
+
+def test_the_list_makes_no_folder(tmp_path):
+    answer = learn("--list", cwd=tmp_path)
+    assert answer.returncode == 0 and "10  six-faults" in answer.stdout
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_output_is_safe_where_only_ascii_can_be_shown(tmp_path):

@@ -36,6 +36,49 @@ def test_a_file_that_cannot_run_fails_with_its_reason(name, tmp_path):
     assert says in failure.message
 
 
+IN_TORCHS_WORDS = {
+    "a step before its backward": (
+        "3",
+        ("loss.backward()\n        optimizer.zero_grad()\n        optimizer.step()",
+         "optimizer.step()\n        optimizer.zero_grad()\n        loss.backward()"),
+        "a step(), or another change of them, stands between the two",
+    ),
+    "a gradient asked for its truth": (
+        "2",
+        ("p.grad.zero_()", "if p.grad: p.grad.zero_()"),
+        "is asked by `p.grad is not None`",
+    ),
+    "a clear that is not called": (
+        "3",
+        ("loss.backward()\n        optimizer.zero_grad()",
+         "optimizer.zero_grad\n        loss.backward()"),
+        "Line 24 names `optimizer.zero_grad` and does not call it: write `optimizer.zero_grad()`",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_TORCHS_WORDS)
+def test_what_torch_says_or_does_not_say_is_put_in_words(name, tmp_path):
+    pytest.importorskip("torch")
+    number, (old, new), says = IN_TORCHS_WORDS[name]
+    exercise = find(number)
+    assert old in exercise.starter()
+    file = tmp_path / "x.py"
+    file.write_text(exercise.starter().replace(old, new))
+    failure = run_checks(exercise, file).failure
+    assert failure is not None
+    assert says in failure.message
+
+
+def test_in_the_project_slips_are_left_to_find(tmp_path):
+    pytest.importorskip("torch")
+    project = find("10")
+    file = tmp_path / "x.py"
+    file.write_text(project.starter())
+    messages = [outcome.message for outcome in run_checks(project, file).outcomes]
+    assert any(messages) and not any("does not call it" in message for message in messages)
+
+
 def test_an_endless_loop_is_ended_and_named(tmp_path):
     file = tmp_path / "x.py"
     file.write_text("def zero_grad(grads):\n    while True: pass\n")

@@ -44,12 +44,11 @@ def run(args: argparse.Namespace) -> int:
     # names first: a slip of the pen must not leave a new folder behind
     named = [word for word in (args.start, args.check, args.hint, args.reset) if word]
     wanted = [find(word) for word in named if word != "all"]
-    folder = Folder.open(args.folder)
-    if args.start:
-        folder.turn_to(wanted[0])
     if args.list:
-        screen.listing(folder)
-    elif args.hint:
+        screen.listing(Folder.look(args.folder))
+        return 0
+    folder = Folder.open(args.folder)
+    if args.hint:
         level, text = folder.next_hint(wanted[-1])
         screen.hint(level, len(wanted[-1].hints), text)
     elif args.reset:
@@ -59,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
         names = None if args.check == "all" else wanted[-1].name
         return _check(folder, screen, names)
     elif sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty():
+        if args.start:
+            folder.turn_to(wanted[0])
         Session(folder, screen).run()
     else:
         raise UsageError(

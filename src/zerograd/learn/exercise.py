@@ -31,6 +31,7 @@ class Exercise:
     needs_torch: bool = True
     seconds: float = 60.0  # longer than this is taken for an endless loop
     runs_every_check: bool = False  # also those after a failure, where they stand alone
+    names_slips: bool = True  # not where to find them is the task
 
     @property
     def package(self) -> str:

@@ -34,12 +34,18 @@ class Folder:
     current_name: str = ""
 
     @classmethod
+    def look(cls, path: Path) -> Folder:
+        """Return the folder as it is, which may be not yet; nothing is written."""
+        folder = cls(path, catalogue())
+        folder._read()
+        return folder
+
+    @classmethod
     def open(cls, path: Path) -> Folder:
         """Create the folder where needed, copy missing starters, and read the progress."""
         try:
             path.mkdir(parents=True, exist_ok=True)
-            folder = cls(path, catalogue())
-            folder._read()
+            folder = cls.look(path)
             for exercise in folder.exercises:
                 if not folder.file(exercise).exists():
                     folder.file(exercise).write_text(exercise.starter(), encoding="utf-8")
@@ -52,7 +58,7 @@ class Folder:
 
     @property
     def current(self) -> Exercise:
-        """The exercise to show: where the learner left off, else the first one not done."""
+        """The exercise to show: the one turned to, else the first one not done."""
         for exercise in self.exercises:
             if exercise.name == self.current_name:
                 return exercise
@@ -101,7 +107,10 @@ class Folder:
             self.done = {str(name) for name in kept["done"]}
             self.hints_seen = {str(name): int(level) for name, level in kept["hints"].items()}
             self.current_name = str(kept["current"])
-        except FileNotFoundError:
+            if self.current_name in self.done:  # a new sitting goes on with what is open
+                following = self.next_after(self.current)
+                self.current_name = following.name if following else self.current_name
+        except OSError:
             pass
         except (ValueError, KeyError, TypeError, AttributeError):
             # a broken progress file costs the ticks, never the learner's own code

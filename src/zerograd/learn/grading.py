@@ -6,9 +6,10 @@ learner's side of that process is in `process.py`.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -58,6 +59,8 @@ def grade(exercise: Exercise, solution: Any, *, path: str = "") -> list[Outcome]
             outcomes.append(Outcome(demand, "waiting"))
             continue
         message = _complaint(check, solution, path)
+        if message and path and exercise.names_slips:
+            message += "".join(f"\n{slip}" for slip in _uncalled(path))
         outcomes.append(Outcome(demand, "failed" if message else "passed", message))
     return outcomes
 
@@ -99,6 +102,28 @@ def _complaint(check: Check, solution: Any, path: str) -> str:
     return ""
 
 
+def _uncalled(path: str) -> Iterator[str]:
+    """Yield a sentence for each method that is named as a statement and not called."""
+    text = Path(path).read_text(encoding="utf-8", errors="replace")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute):
+            name = ast.unparse(node.value)
+            yield f"Line {node.lineno} names `{name}` and does not call it: write `{name}()`."
+
+
+# What torch says, and what it mostly means in a training loop.
+_MEANINGS = {
+    "modified by an inplace operation": "backward() needs the weights as they were in the "
+    "forward: a step(), or another change of them, stands between the two.",
+    "Boolean value of Tensor": "A tensor of several values is neither true nor false: whether a "
+    "gradient is there is asked by `p.grad is not None`.",
+    "backward through the graph a second time": "Each backward() uses up the graph of its "
+    "forward: compute the loss anew before the next one.",
+    "does not require grad": "This loss does not hang on any parameter that wants a gradient: "
+    "is there a detach(), an item() or a no_grad() too many?",
+}
+
+
 def describe(error: BaseException, path: str) -> str:
     """Say what was raised and at which of the learner's own lines."""
     if isinstance(error, NotImplementedError):
@@ -109,6 +134,6 @@ def describe(error: BaseException, path: str) -> str:
         return f"The file has no function called {error.name}: keep the names of the starter."
     text = f"{type(error).__name__}: {error}"
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
-    if own:
-        return f"Line {own[-1].lineno} raised {text}\n    {own[-1].line}"
-    return f"Your code raised {text}"
+    said = f"Line {own[-1].lineno} raised {text}\n    {own[-1].line}" if own else ""
+    meanings = [means for part, means in _MEANINGS.items() if part in str(error)]
+    return "\n".join([said or f"Your code raised {text}", *meanings])

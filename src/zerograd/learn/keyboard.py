@@ -35,11 +35,11 @@ def read_key(seconds: float) -> str | None:
         import time
 
         until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            if msvcrt.kbhit():
-                return msvcrt.getwch().lower()
+        while not msvcrt.kbhit():
+            if time.monotonic() >= until:
+                return None
             time.sleep(0.05)
-        return None
+        return msvcrt.getwch().lower()
     import select
 
     ready, _, _ = select.select([sys.stdin], [], [], seconds)

@@ -8,12 +8,15 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from zerograd.learn.exercise import Exercise
 from zerograd.learn.grading import Outcome
 
+_LOOKS_EVERY = 0.1  # seconds
 _PRINTED_LINES = 20  # of what a solution prints, the last ones are shown
 
 
@@ -34,15 +37,26 @@ class Verdict:
         return next((one for one in self.outcomes if one.state == "failed"), None)
 
 
-def run_checks(exercise: Exercise, path: Path) -> Verdict:
-    """Run an exercise's checks on `path` and return the verdict; it never raises for bad code."""
+def _wait() -> None:
+    pass
+
+
+def run_checks(
+    exercise: Exercise, path: Path, *, while_waiting: Callable[[], None] = _wait
+) -> Verdict:
+    """Run an exercise's checks on `path` and return the verdict; it never raises for bad code.
+
+    Args:
+        while_waiting: called several times a second; what it raises ends the checks and
+            reaches the caller.
+    """
     missing = exercise.missing()
     if missing is not None:
         return Verdict([], missing=missing)
     with tempfile.TemporaryDirectory(prefix="zerograd-learn-") as folder:
         result = Path(folder, "result.json")
         command = [sys.executable, "-m", "zerograd.learn.grade", exercise.name, str(path)]
-        printed, ended = _run([*command, str(result)], exercise.seconds)
+        printed, ended = _run([*command, str(result)], exercise.seconds, while_waiting)
         if result.is_file():
             outcomes = [Outcome(**one) for one in json.loads(result.read_text("utf-8"))]
             return Verdict(outcomes, _tail(printed))
@@ -51,7 +65,7 @@ def run_checks(exercise: Exercise, path: Path) -> Verdict:
     return Verdict([Outcome(first, "failed", ended), *waiting], _tail(printed))
 
 
-def _run(command: list[str], seconds: float) -> tuple[str, str]:
+def _run(command: list[str], seconds: float, while_waiting: Callable[[], None]) -> tuple[str, str]:
     """Run a command; return what it printed, and in words how it ended."""
     # a session of its own, so that the ranks an exercise starts can be ended with it
     process = subprocess.Popen(
@@ -65,12 +79,18 @@ def _run(command: list[str], seconds: float) -> tuple[str, str]:
         start_new_session=os.name == "posix",
         env={**os.environ, "PYTHONIOENCODING": "utf-8", "PYTHONDONTWRITEBYTECODE": "1"},
     )
+    deadline = time.monotonic() + seconds
     try:
-        printed, _ = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        _end(process)
-        printed, _ = process.communicate()
-        return printed, f"Not finished after {seconds:.0f} s: does a loop never end?"
+        while True:
+            try:
+                printed, _ = process.communicate(timeout=_LOOKS_EVERY)
+                break
+            except subprocess.TimeoutExpired:
+                while_waiting()
+            if time.monotonic() > deadline:
+                _end(process)
+                printed, _ = process.communicate()
+                return printed, f"Not finished after {seconds:.0f} s: does a loop never end?"
     except BaseException:  # Ctrl-C at the prompt must not leave the process behind
         _end(process)
         process.wait()

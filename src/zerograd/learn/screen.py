@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +15,9 @@ from zerograd.learn.exercise import Exercise
 from zerograd.learn.folder import Folder
 from zerograd.learn.process import Verdict
 
-WIDTH = 80
+WIDTH = 79  # for reading's sake never more; less in a narrow terminal
+_NARROWEST = 30
+_ITEM = re.compile(r"( +\S(?:.*?\S)?  +)(\S.*)")  # a word, then what is said of it
 KEYS = "[h] hint   [l] list   [r] reset   [n] next   [q] quit"
 _MARKS = {"passed": "[x]", "failed": "[!]", "waiting": "[ ]"}
 _BOLD, _GREEN, _RED, _DIM = "1", "32", "31", "2"
@@ -33,35 +37,46 @@ class Screen:
 
     def welcome(self, folder: Folder) -> None:
         self.line(f"zerograd learn: the exercises are in {_shown(folder.path)}")
-        self.line("Open the file named below in your editor. Each save runs its checks.")
+        self._wrapped("", "Open the file named below in your editor. Each save runs its checks.")
 
     def exercise(self, folder: Folder, exercise: Exercise) -> None:
-        """Show which exercise it is, how far the learner has come, and the file to edit."""
-        done, count = len(folder.done), len(folder.exercises)
-        bar = "#" * done + "-" * (count - done)
-        self.line(f"[{bar}] {done} of {count} done", _DIM)
+        """Show which exercise it is, and the file to edit."""
         self.line()
-        self.line(f"Exercise {exercise.number}: {exercise.title}", _BOLD)
+        self._wrapped("", f"Exercise {exercise.number}: {exercise.title}", _BOLD)
         self.line(f"  edit: {_shown(folder.file(exercise))}")
         self.line()
 
     @contextmanager
     def busy(self) -> Iterator[None]:
         """Say that the checks run, and take it back when they are done."""
-        if not self._out.isatty():
-            yield
-            return
-        self._out.write("running the checks ...")
-        self._out.flush()
+        self._say_busy()
         try:
             yield
         finally:
+            self._unsay_busy()
+
+    @contextmanager
+    def between(self) -> Iterator[None]:
+        """Make room for other words while the checks run."""
+        self._unsay_busy()
+        yield
+        self._say_busy()
+
+    def _say_busy(self) -> None:
+        if self._out.isatty():
+            # What does not fit in one line could not be taken back.
+            words = f"running the checks ...   {KEYS}"
+            self._out.write(words[: self._width()])
+            self._out.flush()
+
+    def _unsay_busy(self) -> None:
+        if self._out.isatty():
             self._out.write("\r\x1b[2K")
 
     def verdict(self, exercise: Exercise, verdict: Verdict) -> None:
         """Show every demand with what came of it, then what to do."""
         if verdict.missing:
-            self.line(f"Not graded: {verdict.missing}", _RED)
+            self._wrapped("", f"Not graded: {verdict.missing}", _RED)
             return
         self.line("The checks demand:")
         for outcome in verdict.outcomes:
@@ -78,14 +93,15 @@ class Screen:
 
     def solved(self, exercise: Exercise, folder: Folder) -> None:
         self.line()
-        done, count = len(folder.done), len(folder.exercises)
-        self.line(f"Solved: {exercise.title}. {done} of {count} done.", _GREEN)
+        self._wrapped("", f"Solved: {exercise.title}.", _GREEN)
         self.line()
-        self.line(exercise.explanation)
-        self.line()
+        self._prose(exercise.explanation)
         if folder.next_after(exercise) is None:
-            self.line(f"That was the last one. All {len(folder.exercises)} are done.", _BOLD)
-            self.line("Try it on your own code: zerograd check PATH, zerograd run SCRIPT.")
+            self.line()
+            self._wrapped(
+                "", f"That was the last one. All {len(folder.exercises)} are done.", _BOLD
+            )
+            self._wrapped("", "Try it on your own code: zerograd check PATH, zerograd run SCRIPT.")
 
     def hint(self, level: int, of: int, text: str) -> None:
         self.line()
@@ -97,12 +113,20 @@ class Screen:
         for one in folder.exercises:
             here = ">" if one.name == folder.current.name else " "
             mark = "[x]" if one.name in folder.done else "[ ]"
-            note = "" if one.missing() is None else "  (needs PyTorch)"
-            self.line(f"{here} {mark} {one.number:>2}  {one.name:<22}{one.title}{note}")
+            note = "" if one.missing() is None else " (needs PyTorch)"
+            self._wrapped(f"{here} {mark} {one.number:>2}  {one.name:<21}", f"{one.title}{note}")
 
-    def keys(self, text: str = KEYS) -> None:
+    def keys(self, folder: Folder, text: str = KEYS) -> None:
+        """End a screen: how far the learner has come, and what can be pressed."""
+        done, count = len(folder.done), len(folder.exercises)
+        bar = "#" * done + "-" * (count - done)
         self.line()
-        self.line(text, _DIM)
+        self.line(f"[{bar}] {done} of {count} done", _DIM)
+        self._wrapped("", text, _DIM)
+
+    def ask(self, text: str) -> None:
+        self.line()
+        self._wrapped("", text, _DIM)
 
     def line(self, text: str = "", colour: str = "") -> None:
         if colour and self._colour and text:
@@ -117,10 +141,50 @@ class Screen:
         if text.startswith("    "):  # a line of code keeps its shape
             self.line(lead + text, colour)
             return
+        hang = lead if not lead.strip() else " " * min(len(lead), self._width() // 2)
         for line in textwrap.wrap(
-            text, WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead)
+            text,
+            self._width(),
+            initial_indent=lead,
+            subsequent_indent=hang,
+            break_on_hyphens=False,
         ):
             self.line(line, colour)
+
+    def _width(self) -> int:
+        if not self._out.isatty():
+            return WIDTH
+        return max(_NARROWEST, min(WIDTH, shutil.get_terminal_size().columns - 1))
+
+    def _prose(self, text: str) -> None:
+        """Write paragraphs, each filled anew; what is laid out stays so where it fits."""
+        for number, paragraph in enumerate(text.split("\n\n")):
+            if number:
+                self.line()
+            lines = paragraph.splitlines()
+            if not paragraph.startswith(" "):
+                self._wrapped("", " ".join(lines))
+            elif max(map(len, lines)) <= self._width():
+                self.line(paragraph)
+            else:
+                for lead, words in _items(lines):
+                    self._wrapped(lead, words)
+
+
+def _items(lines: list[str]) -> list[tuple[str, str]]:
+    """Return the rows of a list in two columns, lines that go on in the second one joined."""
+    items: list[tuple[str, str]] = []
+    for line in lines:
+        found = _ITEM.fullmatch(line)
+        indent = len(line) - len(line.lstrip())
+        if items and indent >= len(items[-1][0]):
+            lead, words = items.pop()
+            items.append((lead, f"{words} {' '.join(line.split())}"))
+        elif found:
+            items.append((found[1], " ".join(found[2].split())))
+        else:
+            items.append((line[:indent], line.strip()))
+    return items
 
 
 def _shown(path: Path) -> str:

@@ -125,10 +125,26 @@ def leaves_the_last_window(model, optimizer, loss_fn, micro_batches, window):
     return -(-len(pieces) // window)
 
 
+def forgets_the_division(model, optimizer, loss_fn, micro_batches, window):
+    def summed(outputs, targets):
+        return loss_fn(outputs, targets) * len(outputs)
+
+    return not_divided(model, optimizer, summed, micro_batches, window)
+
+
+def divides_twice(model, optimizer, loss_fn, micro_batches, window):
+    def smaller(outputs, targets):
+        return loss_fn(outputs, targets) / window
+
+    return ragged_accumulation.train_epoch(model, optimizer, smaller, micro_batches, window)
+
+
 WRONG = {
-    not_divided: "off by",
-    divided_by_the_window: "off by",
-    divided_by_the_count: "sizes [20, 20, 20, 4]",
+    not_divided: "added up and not weighed",
+    divided_by_the_window: "right only in a full window",
+    divided_by_the_count: "Every micro-batch counts the same",
+    forgets_the_division: "the division by N is missing",
+    divides_twice: "n / N is enough",
     drops_the_tail: "make 3 updates, the answer was 2",
     clears_every_micro_batch: "off by",
     guard_off_by_one: "off by",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -42,6 +43,66 @@ def _big_batches(model: nn.Module, sizes: list[int], window: int) -> nn.Module:
     return model
 
 
+# How a micro-batch of n samples is weighed, out of N in its window of `count`: what often goes
+# wrong, and what to say when the weights come out just as wrong.
+_SLIPS: list[tuple[Callable[[int, int, int, int], float], str]] = [
+    (
+        lambda n, N, count, window: 1.0,
+        "The mean losses of a window are added up and not weighed: each counts n / N, its own "
+        "samples out of all in the window.",
+    ),
+    (
+        lambda n, N, count, window: float(n),
+        "Each loss carries its n, the samples it stands for, but the division by N is missing, "
+        "the samples of the whole window.",
+    ),
+    (
+        lambda n, N, count, window: 1 / count,
+        "Every micro-batch counts the same here, and a small one should count less: n / N, its "
+        "own samples out of all in the window.",
+    ),
+    (
+        lambda n, N, count, window: 1 / window,
+        "Each loss is divided by `window`: that is right only in a full window of equal sizes. "
+        "n / N is right in all of them.",
+    ),
+    (
+        lambda n, N, count, window: n / N / window,
+        "n / N is enough: these weights add up to 1, and a division by the number of "
+        "micro-batches makes the update too small.",
+    ),
+]
+
+
+def _accumulated(
+    model: nn.Module,
+    sizes: list[int],
+    window: int,
+    weigh: Callable[[int, int, int, int], float],
+) -> Tensor:
+    """Return the weights after one epoch in which each micro-batch is weighed like this."""
+    model = copy.deepcopy(model)
+    optimizer = _optimizer(model)
+    pieces = _micro_batches(sizes)
+    for start in range(0, len(pieces), window):
+        held = pieces[start : start + window]
+        samples = sum(len(x) for x, _ in held)
+        optimizer.zero_grad()
+        for x, y in held:
+            loss = nn.functional.mse_loss(model(x), y)
+            (loss * weigh(len(x), samples, len(held), window)).backward()
+        optimizer.step()
+    return _weights(model)
+
+
+def _pointer(start: nn.Module, got: Tensor, sizes: list[int], window: int) -> str:
+    """Return what is likely wrong, if the weights are those that a known slip gives."""
+    for weigh, words in _SLIPS:
+        if torch.allclose(got, _accumulated(start, sizes, window, weigh), rtol=1e-4, atol=1e-6):
+            return f" {words}"
+    return ""
+
+
 def _compare(solution: Any, sizes: list[int], window: int, *, epochs: int = 1) -> None:
     start = _model()
     wanted, model = start, copy.deepcopy(start)
@@ -59,11 +120,13 @@ def _compare(solution: Any, sizes: list[int], window: int, *, epochs: int = 1) -
             f"{len(sizes)} micro-batches in windows of {window} make {expected} updates, "
             f"the answer was {updates!r}."
         )
-    off = (_weights(model) - _weights(wanted)).norm() / (_weights(wanted) - moved).norm()
-    if off > 1e-4:
+    off = float((_weights(model) - _weights(wanted)).norm() / (_weights(wanted) - moved).norm())
+    if not off <= 1e-4:  # a nan is off, too
+        share = f"{off:.0%} of" if off < 2 else f"{off:.0f} times"
+        pointer = _pointer(start, _weights(model), sizes, window) if epochs == 1 else ""
         raise Wrong(
-            f"sizes {sizes}, window {window}: the weights are off by {off:.0%} "
-            "of the way the big batches go."
+            f"sizes {sizes}, window {window}: the weights are off by {share} "
+            f"the way the big batches go.{pointer}"
         )
 
 

@@ -8,6 +8,7 @@ EXERCISE = Exercise(
     title="The project: a script with six faults",
     seconds=180.0,
     runs_every_check=True,
+    names_slips=False,
     hints=(
         "Go stage by stage and ask at each step(): which backward() calls are in the bucket now? "
         "It should be those of this update, all of them, once.",

@@ -16,8 +16,11 @@ EXERCISE = Exercise(
     ),
     explanation="""\
 Three places are right for the clear: first thing in the loop, just before
-backward(), or right after step(). The weights come out bit-equal. What differs is
-memory: cleared to None early, the buffers are absent during the forward pass.
+backward(), or right after step(). The weights come out bit-equal if the buffers are
+empty when the loop begins. Here they were not: the checks also called train() with
+gradients left in them, and a clear only after step() comes too late for the first
+batch. What else differs is memory: cleared to None early, the buffers are absent
+during the forward pass.
 
 One place is wrong in a quiet way: between backward() and step(). Nothing piles up
 there, as is sometimes said; the step sees nothing, and the model never learns.

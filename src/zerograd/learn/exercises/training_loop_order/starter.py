@@ -1,8 +1,9 @@
 """Exercise 3: a training loop in the right order.
 
 `train` should make one update per batch, each from the gradients of that batch
-alone, and return the losses as plain numbers, one per batch, as they were before
-the update. All four calls are there. Their order is not right.
+alone, whatever the buffers held before the call, and return the losses as plain
+numbers, one per batch, as they were before the update. All four calls are there.
+Their order is not right.
 """
 
 from collections.abc import Callable, Iterable
