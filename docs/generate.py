@@ -10,6 +10,7 @@ import inspect
 import io
 import json
 import os
+import posixpath
 import re
 import textwrap
 from collections.abc import Callable, Iterator
@@ -121,8 +122,21 @@ def _lesson(item: Any) -> tuple[int, str]:
     return order, name
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Leave out what only tests read: the tags of code blocks, the expected codes."""
+# What a page links to in a checkout -> the page that is made of it for the site.
+_MADE_OF = re.compile(r"\]\((?:\.\./)+src/zerograd/(rules/(\w+)\.md|rules|report/json\.py)\)")
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Lead links to the pages of the site, and leave out what only tests read."""
+
+    def link(found: re.Match[str]) -> str:
+        made = "json.md" if found[1].endswith(".py") else "rules/index.md"
+        if found[2] is not None:
+            made = f"rules/{found[2].replace('_', '-')}.md"
+        here = posixpath.dirname(page.file.src_uri)
+        return f"]({posixpath.relpath(f'reference/{made}', here or '.')})"
+
+    markdown = _MADE_OF.sub(link, markdown)
     markdown = re.sub(r"^(\s*```\w+) [^\n`]+$", r"\1", markdown, flags=re.MULTILINE)
     return markdown.replace("  # expect: ", "  # <- ")
 
@@ -160,7 +174,7 @@ def _rules() -> str:
 
 
 def _commands() -> str:
-    parts = ["# Commands", "", "Exit codes: 0 clean, 1 findings shown, 2 could not work.", ""]
+    parts = ["# Commands", ""]
     parts += ["```text", _help().rstrip(), "```", ""]
     for name in COMMANDS:
         parts += [f"## zerograd {name}", "", "```text", _help(name).rstrip(), "```", ""]

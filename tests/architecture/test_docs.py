@@ -19,6 +19,9 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 TUTORIAL = (ROOT / "docs" / "tutorial" / "first-finding.md").read_text(encoding="utf-8")
 HOW_TO = sorted((ROOT / "docs" / "how-to").glob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("tests/README.md")]
+# Everything that people read on a code host, where no page has been generated.
+LINKED = [*PAGES, *ROOT.glob("docs/**/*.md"), *ROOT.glob("modules/**/*.md")]
+LINKED += [*ROOT.glob("*.md"), *ROOT.glob("benchmarks/**/*.md"), *ROOT.glob("examples/**/*.md")]
 
 
 def fences(text: str, tag: str) -> list[str]:
@@ -53,6 +56,17 @@ def test_the_site_has_every_rule_and_command(site):
     commands = (site / "reference" / "commands.html").read_text(encoding="utf-8")
     for name in COMMANDS:
         assert f"usage: zerograd {name}" in commands
+
+
+@pytest.mark.xdist_group("site")
+def test_links_to_sources_lead_to_the_pages_made_of_them(site):
+    text = (site / "explanation" / "semantics.html").read_text(encoding="utf-8")
+    assert 'href="../reference/rules/stale-gradient.html"' in text
+    assert 'href="reference/rules/index.html"' in (site / "index.html").read_text(encoding="utf-8")
+    assert 'href="../reference/json.html"' in (site / "how-to" / "ci.html").read_text("utf-8")
+    assert not any(
+        "src/zerograd/rules/" in page.read_text("utf-8") for page in site.rglob("*.html")
+    )
 
 
 @pytest.mark.xdist_group("site")
@@ -145,8 +159,8 @@ def test_the_demo_shows_a_finding_before_torch_is_installed(tmp_path):
     assert 0 < done.stdout.index("zerograd check") < done.stdout.index("Installing PyTorch")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_outside_the_site_lead_somewhere(page):
+@pytest.mark.parametrize("page", sorted(set(LINKED)), ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere_in_a_checkout(page):
     for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         folder, "report", "trace.jsonl", "--format", "html", "--output", "report.html", shown=False
     )
     _say(f"5. Look at it: {folder / 'report.html'}")
-    print("   Why it happens, in seven experiments: zerograd lab --open")
+    print("   Why it happens, in recorded experiments: zerograd lab --open")
     return 0
 
 

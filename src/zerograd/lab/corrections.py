@@ -117,8 +117,8 @@ def corrections(recorded: dict[str, Any]) -> list[Correction]:
             "Skip the clear for K - 1 micro-batches and it equals the big batch.",
             "with conditions",
             "Exact for equal sizes divided by K. Sizes 20/20/20/4: off by "
-            f"{percent(recorded['windows']['20/20/20/4, divided by 4'])}. Not divided: 4 times "
-            "too large.",
+            f"{percent(recorded['windows']['20/20/20/4, divided by 4'])} in a small net; how much "
+            "depends on the data. Not divided: 4 times too large.",
             "predict",
         ),
         Correction(

@@ -19,7 +19,8 @@ Accumulation is the clear left out on purpose, K - 1 times out of K. It equals t
 big batch under conditions, and each can be broken without an error:
 
   the weights    dividing by K assumes K micro-batches of equal size. With sizes
-                 20, 20, 20, 4 the gradient was off by 44 % of its norm.
+                 20, 20, 20, 4 the gradient was off by 44 % of its norm in
+                 the small net of `zerograd lab`; other data, another error.
   the tail       10 micro-batches in windows of 4 leave 2. Dropped, they were
                  computed for nothing; left in the buffer, they leak into the next
                  epoch (ZG502, tail-lost).
