@@ -59,6 +59,7 @@ class Event:
     text: str = ""  # the user's own statement, for the trail
     backward: str = ""  # BACKWARD: which one; empty means the one at this spot
     fills: frozenset[str] = frozenset()  # BACKWARD: the owners any of whose buckets it filled
+    empties: frozenset[str] = frozenset()  # CLEAR: the owners all of whose buckets it emptied
     scaler: str = ""  # the loss scaler it went through: scale, unscale_, step, update
     to_none: bool = True  # CLEAR: to None, else to zero
     inside: bool = False  # CLEAR: within a method of the optimizer itself (SAM, closures)

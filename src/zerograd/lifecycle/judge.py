@@ -69,6 +69,8 @@ class Judge:
             event = replace(event, buckets=self._holdings[event.owner])
         if event.kind in (EventKind.BACKWARD, EventKind.ASSIGN) and not event.fills:
             event = replace(event, fills=frozenset(self._owners_of(event.reach)))
+        if event.kind is EventKind.CLEAR and not event.empties:
+            event = replace(event, empties=self._emptied_by(event.reach))
         return event
 
     def weigh(self, event: Event) -> tuple[list[Finding], Window | None]:
@@ -141,6 +143,13 @@ class Judge:
             owner
             for owner, held in self._holdings.items()
             if any(bucket in reached for bucket in held)
+        )
+
+    def _emptied_by(self, buckets: Sequence[str]) -> frozenset[str]:
+        return frozenset(
+            owner
+            for owner in self._owners_of(buckets)
+            if all(bucket in buckets for bucket in self._holdings.get(owner, ()))
         )
 
     def _held(self, buckets: Sequence[str]) -> dict[str, Sequence[str]]:

@@ -58,7 +58,7 @@ def advance(state: BucketState, event: Event, bucket: str) -> BucketState:
 
 def _clear(state: BucketState, event: Event, reached: bool) -> BucketState:
     if not reached:
-        return state
+        return _left_alone(state, event.empties)
     dropped = next((each for each in state.contributions if not each.used_by), None)
     lost = state.lost
     if dropped is not None and not event.inside and not state.unknown:
@@ -73,6 +73,14 @@ def _clear(state: BucketState, event: Event, reached: bool) -> BucketState:
         seen=True,
         unknown=False,
     )
+
+
+def _left_alone(state: BucketState, emptied: frozenset[str]) -> BucketState:
+    """Whoever was emptied has no part any more in the losses that are still held here."""
+    if not any(each.fills & emptied for each in state.contributions):
+        return state
+    held = tuple(replace(each, fills=each.fills - emptied) for each in state.contributions)
+    return replace(state, contributions=_bounded(held))
 
 
 def _backward(state: BucketState, event: Event, reached: bool) -> BucketState:

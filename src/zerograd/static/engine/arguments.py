@@ -70,6 +70,18 @@ class Arguments:
                         found.named.setdefault(key, item)
         return found
 
+    def after(self, given: tuple[Value, ...], named: dict[str, Value]) -> Arguments:
+        """Return these arguments behind those that were given beforehand."""
+        if not given and not named:
+            return self
+        whole = Arguments([*given, *self.positional], {**named, **self.named})
+        whole.nodes = {
+            place + len(given) if isinstance(place, int) else place: node
+            for place, node in self.nodes.items()
+        }
+        whole.unknown = self.unknown
+        return whole
+
     def first(self) -> Value:
         if self.positional:
             return self.positional[0]

@@ -32,7 +32,7 @@ from zerograd.static.engine.values import (
     Tensor,
     Value,
 )
-from zerograd.static.engine.words import words_of
+from zerograd.static.engine.words import is_optimizer_name, is_scaler_name, words_of
 
 _ZEROS = frozenset(("zeros", "zeros_like", "new_zeros"))
 
@@ -240,6 +240,14 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
             program.christened(frame, value, path_of(target))
 
 
+def _says_more(target: ast.expr, path: str) -> bool:
+    """Does the target's name tell an optimizer or a scaler, where the source's tells nothing?"""
+    name = path_of(target)
+    return (is_optimizer_name(name) and not is_optimizer_name(path)) or (
+        is_scaler_name(name) and not is_scaler_name(path)
+    )
+
+
 def _unpack(frame: Frame, target: ast.Tuple | ast.List, value: Value) -> None:
     items: list[Value] = []
     if isinstance(value, Several) and not value.open and len(value.items) == len(target.elts):
@@ -251,7 +259,9 @@ def _unpack(frame: Frame, target: ast.Tuple | ast.List, value: Value) -> None:
             bind(frame, each, value.items[0])
         elif isinstance(value, Tensor):
             bind(frame, each, value)
-        elif isinstance(value, Named):
+        elif isinstance(value, Params):  # a name and a parameter, of named_parameters()
+            bind(frame, each, value if each is target.elts[-1] else NOTHING)
+        elif isinstance(value, Named) and not _says_more(each, value.path):
             bind(frame, each, Named(f"{value.path}[{number}]"))
         else:
             bind(frame, each, NOTHING)

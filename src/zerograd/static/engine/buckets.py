@@ -18,6 +18,12 @@ def _is_within(key: str, bucket: str) -> bool:
     return key == bucket or key.startswith(f"{bucket}.")
 
 
+def _frame_of(bucket: str) -> int:
+    """Return the number of the function that a bucket is local to, or 0."""
+    number = bucket.rpartition("@")[2].split(".", 1)[0].split("[", 1)[0]
+    return int(number) if number.isdigit() and "@" in bucket else 0
+
+
 class Buckets:
     """The buckets of one root and who holds them."""
 
@@ -30,6 +36,7 @@ class Buckets:
         for each in self.happenings:
             if each.optimizer is not None:
                 self.optimizers.setdefault(each.optimizer.key, each.optimizer)
+        self._locals: dict[str, bool] = {}  # bucket -> is it stepped within its function only?
         self._assumed = self._assume()
         self.tracked = self._tracked()
         self.holdings = {key: self._held(each) for key, each in self.optimizers.items()}
@@ -108,6 +115,11 @@ class Buckets:
         fills: frozenset[str] = frozenset()
         if kind in (EventKind.BACKWARD, EventKind.ASSIGN):
             fills = self._fills(node, reach)
+        empties: frozenset[str] = frozenset()
+        if kind is EventKind.CLEAR:
+            empties = frozenset(
+                key for key, held in self.holdings.items() if held and set(held) <= set(reach)
+            )
         return Event(
             kind,
             owner,
@@ -115,6 +127,7 @@ class Buckets:
             buckets=reach,
             text=node.unit.source.segment(node.node),
             fills=fills,
+            empties=empties,
             scaler=node.scaler,
             to_none=node.to_none,
             inside=node.inside,
@@ -128,7 +141,13 @@ class Buckets:
         if node.kind is EventKind.BACKWARD:
             filled = self._filled(node)
             # A loss that cannot be told may or may not come from a leaf.
-            doubtful = () if node.sure else tuple(b for b in self.tracked if b not in filled)
+            doubtful = (
+                ()
+                if node.sure
+                else tuple(
+                    b for b in self.tracked if b not in filled and self._is_in_sight(b, node)
+                )
+            )
             return filled, doubtful
         if node.kind in (EventKind.CLIP, EventKind.TOUCH):
             return tuple(
@@ -150,15 +169,29 @@ class Buckets:
 
     def _filled(self, node: Happening) -> tuple[str, ...]:
         keys = node.keys or frozenset()
-        hit = [b for b in self.tracked if any(touches(key, b) for key in keys)]
+        tracked = [b for b in self.tracked if self._is_in_sight(b, node)]
+        hit = [b for b in tracked if any(touches(key, b) for key in keys)]
         if hit and node.sure:
-            unknown = [b for b in self.tracked if b.startswith("?") and b not in hit]
+            unknown = [b for b in tracked if b.startswith("?") and b not in hit]
             return (*hit, *unknown)
         if node.sure and keys and keys <= self._made:
             # The loss comes from networks made here, and these buckets are others made here.
-            return tuple(b for b in self.tracked if b in hit or not self._is_made(b))
+            return tuple(b for b in tracked if b in hit or not self._is_made(b))
         # Nothing proves that it does not fill them. Leaves are filled by what is seen only.
-        return tuple(b for b in self.tracked if b in hit or not self._is_leaf(b))
+        return tuple(b for b in tracked if b in hit or not self._is_leaf(b))
+
+    def _is_in_sight(self, bucket: str, node: Happening) -> bool:
+        """May a loss there come from this bucket? What is local to another function may not."""
+        number = _frame_of(bucket)
+        if not number or number in node.frames:
+            return True
+        if bucket not in self._locals:
+            self._locals[bucket] = all(
+                number in each.frames
+                for each in self.happenings
+                if each.optimizer is not None and bucket in self.holdings_of(each.optimizer.key)
+            )
+        return not self._locals[bucket]
 
     def _is_made(self, bucket: str) -> bool:
         return bucket in self._made or any(covers(key, bucket) for key in self._made)
@@ -184,9 +217,9 @@ class Buckets:
         # An unseen method of an object may use any part of it: that proves none.
         proves = touches if node.sure else _is_within
         proved = [b for b in reach if any(proves(key, b) for key in keys)]
-        real = [key for key, each in self.optimizers.items() if not is_by_hand(each)]
-        if len(real) == 1:
-            proved = list(reach)
+        holders = {owner for bucket in reach for owner in self.owners_of(bucket)}
+        if len([key for key in holders if not is_by_hand(self.optimizers[key])]) == 1:
+            proved = list(reach)  # there is no other that it could be meant for
         return frozenset(owner for bucket in proved for owner in self.owners_of(bucket))
 
     def _hazed(self, node: Haze) -> tuple[str, ...]:

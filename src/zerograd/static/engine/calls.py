@@ -148,7 +148,9 @@ def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Val
         return NOTHING
     if is_optimizer_class(name) and arguments.positional and name[:1].isupper():
         return frame.program.new_optimizer(Several(arguments.all()))
-    makes = not arguments.all() or name[:1].isupper() or words_of(name)[0] in _MAKING
+    # `G(z)` makes a G, unless something else was seen to be one: G.parameters()
+    a_class = name[:1].isupper() and path not in frame.program.networks
+    makes = not arguments.all() or a_class or words_of(name)[0] in _MAKING
     if makes or arguments.optimizers() or arguments.has_modules():
         return unseen(frame, name, arguments, Named(path))
     return forward(frame, frozenset((path,)), arguments)

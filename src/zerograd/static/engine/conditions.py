@@ -10,13 +10,18 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from zerograd.static.engine.ir import Block, Branch
+from zerograd.static.engine.ir import RAISE, Block, Branch, Jump, has_effect
 from zerograd.static.engine.values import (
     Constant,
+    Gradient,
     Instance,
+    Mapping,
     Module,
     Named,
     Optimizer,
+    Params,
+    Scaler,
+    Several,
     Tested,
     Value,
 )
@@ -94,7 +99,7 @@ class Test:
         if self.kind in ("always", "never"):
             return NEVER if self.kind == "always" else ALWAYS
         other = "either" if self.kind == "both" else "both"
-        return Test(other, parts=tuple(part.negated() for part in self.parts))
+        return Test(other, self.key, not self.truth, tuple(part.negated() for part in self.parts))
 
     def atoms(self) -> list[str]:
         if self.kind == "atom":
@@ -118,6 +123,15 @@ def branch(test: Test, then: Block, otherwise: Block) -> Block:
         if test.truth:
             return [Branch(test.key, then, otherwise)]
         return [Branch(test.key, otherwise, then)]
+    if test.key and (_acts(then) or _acts(otherwise)):
+        # What the parts say together is a condition too: a clear may depend on just that.
+        if test.truth:
+            then = [Branch(test.key, then, [RAISE])]
+            otherwise = [Branch(test.key, [RAISE], otherwise)]
+        else:
+            then = [Branch(test.key, [RAISE], then)]
+            otherwise = [Branch(test.key, otherwise, [RAISE])]
+        test = Test(test.kind, parts=test.parts)
     first, *rest = test.parts
     remaining = rest[0] if len(rest) == 1 else Test(test.kind, parts=tuple(rest))
     if test.kind == "both":
@@ -125,15 +139,21 @@ def branch(test: Test, then: Block, otherwise: Block) -> Block:
     return branch(first, then, branch(remaining, then, otherwise))
 
 
+def _acts(block: Block) -> bool:
+    """Does anything happen in there, or does it lead elsewhere?"""
+    return has_effect(block) or any(isinstance(node, Jump) and node is not RAISE for node in block)
+
+
 def test_of(frame: Frame, node: ast.expr) -> Test:
     """Return the condition that `node` is."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return test_of(frame, node.operand).negated()
     if isinstance(node, ast.BoolOp):
-        return _joined(
+        test = _joined(
             "both" if isinstance(node.op, ast.And) else "either",
             [test_of(frame, value) for value in node.values],
         )
+        return _named(frame, node, test) if test.parts and not test.key else test
     if isinstance(node, ast.Constant):
         return ALWAYS if node.value else NEVER
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
@@ -157,10 +177,28 @@ def _joined(kind: str, parts: list[Test]) -> Test:
     return parts[0] if len(parts) == 1 else Test(kind, parts=tuple(parts))
 
 
+def _named(frame: Frame, node: ast.expr, test: Test) -> Test:
+    """Give a condition of several parts a key of its own."""
+    atoms = [frame.program.atoms[key] for key in test.atoms()]
+    key = " ".join(test.atoms())
+    key = f"{test.kind}({key})"
+    whole = Atom(
+        None,  # what the counters and windows ask about, they ask of the parts
+        frame.unit.source.segment(node),
+        frozenset[str]().union(*(atom.names for atom in atoms)),
+        any(atom.volatile for atom in atoms),
+        any(atom.counter for atom in atoms),
+    )
+    frame.program.note_atom(key, whole)
+    return Test(test.kind, key, parts=test.parts)
+
+
 def _call(frame: Frame, node: ast.Call) -> Test:
     name = node.func.id if isinstance(node.func, ast.Name) else ""
-    if name in ("hasattr", "isinstance", "callable"):
-        return ALWAYS
+    if name in ("hasattr", "isinstance", "callable") and node.args:
+        if _is_trained(frame.program.evaluate(frame, node.args[0])):
+            return ALWAYS
+        return _atom(frame, node, _text(frame, node), settled=True)
     if name == "bool" and node.args:
         return test_of(frame, node.args[0])
     return _atom(frame, node, _text(frame, node))
@@ -251,14 +289,24 @@ def _truth(frame: Frame, node: ast.expr) -> Test:
 def _is_trained(value: Value) -> bool:
     if isinstance(value, Named):
         return is_optimizer_name(value.path)
-    return isinstance(value, Optimizer | Module | Instance)
+    return isinstance(
+        value, Optimizer | Module | Instance | Params | Gradient | Scaler | Several | Mapping
+    )
+
+
+def opaque_test(frame: Frame, node: ast.expr) -> Test:
+    """Return the condition as one whose truth is not known, whatever is known of its names."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return _atom(frame, node.operand, _text(frame, node.operand)).negated()
+    return _atom(frame, node, _text(frame, node))
 
 
 def _text(frame: Frame, node: ast.expr) -> str:
     return frame.unit.source.segment(node).replace(" ", "").strip("()")
 
 
-def _atom(frame: Frame, node: ast.expr, text: str) -> Test:
+def _atom(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -> Test:
+    """Return the atom; `settled` if a call in it gives the same for the same operands."""
     spelled: list[str] = []
     names: set[str] = set()
     volatile = counter = False
@@ -274,7 +322,7 @@ def _atom(frame: Frame, node: ast.expr, text: str) -> Test:
             counter = counter or not _COUNTER_WORDS.isdisjoint(words_of(inner.attr))
             volatile = volatile or frame.unit.changes_attribute(inner.attr)
         elif isinstance(inner, ast.Call):
-            volatile = True
+            volatile = volatile or not settled
         elif isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mod):
             counter = True
     key = f"{text}|{','.join(spelled)}"

@@ -12,6 +12,7 @@ from zerograd.static.engine.values import (
     Accelerator,
     Constant,
     Engine,
+    Function,
     Instance,
     Leaf,
     Mapping,
@@ -103,6 +104,9 @@ def external_call(frame: Frame, dotted: str, arguments: Arguments) -> Value | No
         return _zipped(name, arguments)
     if name == "dict":
         return Mapping(dict(arguments.named.items()))
+    function = arguments.first()
+    if name == "partial" and isinstance(function, Function):
+        return function.with_given(arguments.positional[1:], arguments.named)
     if name in ("getattr",):
         return _got(frame, arguments)
     if ".lr_scheduler" in dotted or name == "swa_utils":

@@ -48,6 +48,7 @@ def _opened(frame: Frame, items: list[ast.withitem], read: Read) -> Block:
     if item.optional_vars is not None:
         bind(frame, item.optional_vars, value if entered is NOTHING else entered)
     if _forgets(item.context_expr):
+        _opened(frame, rest, read)  # for the names it binds and the methods it forgets to call
         return before
     _switch(frame, item.context_expr)
     inner = _opened(frame, rest, read)

@@ -18,6 +18,7 @@ def emit(frame: Frame, kind: EventKind, node: ast.AST, **what: Any) -> None:
         kind, frame.unit, node, frame.unit.source.spot(node), inside=frame.inside, **what
     )
     happening.loop = frame.loop
+    happening.frames = frame.program.open_frames()
     optimizer: Optimizer | None = what.get("optimizer")
     if frame.accumulating and optimizer is not None and optimizer.windowed:
         # Accelerate lets steps and clears through at the window's end only.

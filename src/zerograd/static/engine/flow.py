@@ -17,6 +17,7 @@ from zerograd.static.engine.ir import (
     Attempt,
     Block,
     Branch,
+    Doubt,
     Happening,
     Haze,
     Jump,
@@ -35,6 +36,7 @@ Point = dict[str, frozenset[Pair]]  # bucket -> pairs
 MOST_PAIRS = 256
 MOST_ROUNDS = 24
 NO_LITERALS: Literals = frozenset()
+_SETTLING = (EventKind.CLEAR, EventKind.BACKWARD, EventKind.ASSIGN)
 
 
 class Exits:
@@ -63,16 +65,16 @@ class Flow:
         self._atoms = atoms  # key -> number
         self._firsts = firsts  # id of a loop -> literals that hold in its first iteration only
         self._varying = varying  # id of a loop -> numbers of the atoms that change in it
-        self._numbers: dict[tuple[BucketState, bool], int] = {}
-        self.states: list[tuple[BucketState, bool]] = []  # the state, and whether it is hazy
+        self._numbers: dict[tuple[BucketState, Doubt], int] = {}
+        self.states: list[tuple[BucketState, Doubt]] = []
         self._moves: dict[tuple[int, int, str], int] = {}
         self._events: list[Event] = []  # keeps the events alive, so that their ids stay theirs
         self._known: dict[tuple[int, frozenset[tuple[str, frozenset[Pair]]]], Point | None] = {}
         self.reached: dict[int, dict[str, set[Pair]]] = {}
         self.budget = 20_000  # nodes interpreted; past that the function is left alone
 
-    def number(self, state: BucketState, hazy: bool) -> int:
-        key = (state, hazy)
+    def number(self, state: BucketState, doubt: Doubt) -> int:
+        key = (state, doubt)
         found = self._numbers.get(key)
         if found is None:
             found = self._numbers[key] = len(self.states)
@@ -81,7 +83,8 @@ class Flow:
 
     def start(self, buckets: list[str], hazy: bool) -> Point:
         state = replace(INITIAL, absent=False) if hazy else INITIAL
-        return {bucket: frozenset(((self.number(state, hazy), NO_LITERALS),)) for bucket in buckets}
+        number = self.number(state, Doubt.BETWEEN if hazy else Doubt.NONE)
+        return {bucket: frozenset(((number, NO_LITERALS),)) for bucket in buckets}
 
     def run(self, block: Block, point: Point | None) -> Point | None:
         exits = Exits()
@@ -143,17 +146,18 @@ class Flow:
         found = self._moves.get(key)
         if found is None:
             self._events.append(event)
-            state, hazy = self.states[number]
-            if bucket in event.reach:
-                hazy = hazy and event.kind.value not in ("clear", "backward", "assign")
-            found = self._moves[key] = self.number(advance(state, event, bucket), hazy)
+            state, doubt = self.states[number]
+            if bucket in event.reach and event.kind in _SETTLING:
+                doubt = Doubt.NONE
+            found = self._moves[key] = self.number(advance(state, event, bucket), doubt)
         return found
 
     def _forgotten(self, pairs: frozenset[Pair]) -> frozenset[Pair]:
         found = set()
         for number, literals in pairs:
             state, _ = self.states[number]
-            found.add((self.number(replace(UNKNOWN, stepped=state.stepped), False), literals))
+            forgotten = replace(UNKNOWN, stepped=state.stepped)
+            found.add((self.number(forgotten, Doubt.NONE), literals))
         return frozenset(found)
 
     def _haze(self, node: Haze, point: Point) -> Point:
@@ -168,10 +172,14 @@ class Flow:
                 after[bucket] = self._forgotten(after[bucket])
             else:
                 after[bucket] = frozenset(
-                    (self.number(self.states[number][0], True), literals)
+                    (self._doubted(number, node.doubt), literals)
                     for number, literals in after[bucket]
                 )
         return after
+
+    def _doubted(self, number: int, doubt: Doubt) -> int:
+        state, before = self.states[number]
+        return self.number(state, max(before, doubt))
 
     def _is_spent(self, number: int) -> bool:
         contributions = self.states[number][0].contributions
@@ -179,13 +187,13 @@ class Flow:
 
     def _reset(self, node: Reset, point: Point) -> Point:
         after = dict(point)
-        fresh = self.number(INITIAL, False)
+        fresh = self.number(INITIAL, Doubt.NONE)
         for bucket in node.buckets:
             if bucket in after and node.present:
                 found = set()
                 for number, literals in after[bucket]:
-                    state, hazy = self.states[number]
-                    found.add((self.number(replace(state, absent=False), hazy), literals))
+                    state, doubt = self.states[number]
+                    found.add((self.number(replace(state, absent=False), doubt), literals))
                 after[bucket] = frozenset(found)
             elif bucket in after:
                 after[bucket] = frozenset((fresh, literals) for _, literals in after[bucket])
@@ -296,10 +304,10 @@ class Flow:
         for bucket, pairs in point.items():
             found = set()
             for number, literals in pairs:
-                state, hazy = self.states[number]
+                state, doubt = self.states[number]
                 if state.stepped & node.steppers:
                     number = self.number(
-                        replace(state, stepped=state.stepped - node.steppers), hazy
+                        replace(state, stepped=state.stepped - node.steppers), doubt
                     )
                 found.add((number, literals))
             after[bucket] = frozenset(found)

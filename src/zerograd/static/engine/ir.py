@@ -7,6 +7,7 @@ and interpreted many times, over sets of states.
 from __future__ import annotations
 
 import ast
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import Event, EventKind, Spot
@@ -29,7 +30,9 @@ class Happening(Node):
     __slots__ = (
         "averaged",
         "event",
+        "frames",
         "guards",
+        "inner",
         "inside",
         "keys",
         "kind",
@@ -81,6 +84,8 @@ class Happening(Node):
         self.averaged = averaged
         self.through = through  # BACKWARD: what the loss comes through, frozen networks too
         self.guards: frozenset[str] = frozenset()  # atoms of the branches around it
+        self.inner: frozenset[str] = frozenset()  # those of branches inside its innermost loop
+        self.frames: frozenset[int] = frozenset()  # the functions that were open around it
         self.marked = False
         self.loop: Loop | None = None
         self.event: Event | None = None  # filled in when the program's buckets are known
@@ -98,6 +103,14 @@ class Reset(Node):
         self.buckets: tuple[str, ...] = ()
 
 
+class Doubt(IntEnum):
+    """How sure it is that nothing else has filled a bucket."""
+
+    NONE = 0
+    BETWEEN = 1  # somebody may have, before this function was entered
+    UNSEEN = 2  # a call on the way that cannot be seen
+
+
 class Haze(Node):
     """A call that cannot be seen. `whole`: it has the optimizer, so all may have happened.
 
@@ -105,12 +118,19 @@ class Haze(Node):
     those by hand knows why they are still there.
     """
 
-    __slots__ = ("buckets", "keys", "spent", "whole")
+    __slots__ = ("buckets", "doubt", "keys", "spent", "whole")
 
-    def __init__(self, keys: frozenset[str] | None, whole: bool, spent: bool = False) -> None:
+    def __init__(
+        self,
+        keys: frozenset[str] | None,
+        whole: bool,
+        spent: bool = False,
+        doubt: Doubt = Doubt.UNSEEN,
+    ) -> None:
         self.keys = keys
         self.whole = whole
         self.spent = spent
+        self.doubt = doubt
         self.buckets: tuple[str, ...] = ()
 
 

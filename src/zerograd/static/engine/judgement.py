@@ -10,10 +10,10 @@ from zerograd.lifecycle.events import EventKind, Spot
 from zerograd.lifecycle.findings import Finding, explain
 from zerograd.lifecycle.judge import Literal, Verdict, judge_set
 from zerograd.lifecycle.machine import advance
-from zerograd.lifecycle.state import BucketState, Phase
+from zerograd.lifecycle.state import BucketState, Contribution, Phase
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.conditions import SYNC
-from zerograd.static.engine.ir import Block, Branch, Happening, Loop, inner_blocks
+from zerograd.static.engine.ir import Block, Branch, Doubt, Happening, Loop, inner_blocks
 from zerograd.static.engine.objects import is_by_hand
 from zerograd.static.engine.words import OPTIMIZER_WORDS, words_of
 
@@ -27,11 +27,12 @@ _AT_STEP = tuple(
     for code in ("ZG101", "ZG102", "ZG202", "ZG302", "ZG303", "ZG305", "ZG401", "ZG402")
 )
 _NEEDS_CERTAINTY = frozenset(("ZG102", "ZG401", "ZG402"))  # not judged behind unseen calls
-_ONLY_IN_LOOPS = _NEEDS_CERTAINTY | {"ZG202"}
+_ONLY_IN_LOOPS = frozenset(("ZG202", "ZG401", "ZG402"))
 _AT_CLIP = (BY_CODE["ZG301"], BY_CODE["ZG304"])
 
 
 BEFORE = "one iteration back: "
+NO_GUARDS: frozenset[str] = frozenset()
 
 
 class Judgement:
@@ -57,7 +58,7 @@ class Judgement:
             for each in reversed(buckets.happenings)
             if each.optimizer is not None and each.name
         }
-        _mark_guards(block, frozenset(), set())
+        _mark_guards(block, NO_GUARDS, NO_GUARDS, set())
 
     def findings(self) -> Iterable[Finding]:
         for node in self._buckets.happenings:
@@ -84,8 +85,10 @@ class Judgement:
     ) -> dict[BucketState, list[frozenset[Literal]]]:
         states: dict[BucketState, list[frozenset[Literal]]] = {}
         for number, literals in self._flow.reached[id(node)].get(bucket, ()):
-            state, hazy = self._flow.states[number]
-            if hazy and certain_only:
+            state, doubt = self._flow.states[number]
+            # A loss that was certainly thrown away is no other's to make good between two runs.
+            harmless = doubt is Doubt.BETWEEN and state.lost is not None
+            if doubt and certain_only and not harmless:
                 state = replace(state, unknown=True)
             states.setdefault(state, []).append(self._literals(literals))
         return states
@@ -224,7 +227,7 @@ class Judgement:
             return
         # Accelerate's own boundary stands around steps and clears alike.
         varying = {
-            key for key in node.guards if key != SYNC and self._program.varies(node.loop, key)
+            key for key in node.inner if key != SYNC and self._program.varies(node.loop, key)
         }
         for owner, guard in self._window_guards(node):
             if varying - {guard}:
@@ -236,7 +239,9 @@ class Judgement:
                 if not held or truth == self._stepping_side(owner, guard):
                     continue
                 strict = guard in node.guards  # then a step before it in this round excuses it
-                if all(self._drops(node, b, owner, before, strict) for b in held):
+                # A part that no loss fills, an unused head, is thrown away with the rest.
+                held = [b for b in held if self._is_filled(node, b, before)]
+                if held and all(self._drops(node, b, owner, before, strict) for b in held):
                     name = self._names.get(owner, owner)
                     state = self._example(node, held[0], before)
                     yield self._finding(node, "ZG501", state, not self._is_doubted(node), name)
@@ -273,6 +278,12 @@ class Judgement:
             if before in pair[1] and not self._flow.states[pair[0]][0].unknown
         ]
 
+    def _is_filled(self, node: Happening, bucket: str, before: int) -> bool:
+        return any(
+            self._flow.states[number][0].contributions
+            for number, _ in self._judged(node, bucket, before)
+        )
+
     def _drops(self, node: Happening, bucket: str, owner: str, before: int, strict: bool) -> bool:
         """Do all judged states lose something, but for those that another way stepped?"""
         drops = []
@@ -281,13 +292,21 @@ class Judgement:
             if strict or state.phase(owner) is not Phase.SPENT:
                 drops.append(
                     any(
-                        not each.used_by
-                        and owner in each.fills
-                        and each.backward in self._stepped_on(owner)
+                        not each.used_by and self._is_meant(each, owner)
                         for each in state.contributions
                     )
                 )
         return bool(drops) and all(drops)
+
+    def _is_meant(self, each: Contribution, owner: str) -> bool:
+        """Is it a loss for `owner`: its step uses it, and it is proved or nobody else could?"""
+        if each.backward not in self._stepped_on(owner):
+            return False
+        return owner in each.fills or not any(
+            each.backward in self._stepped_on(other)
+            for other in self._buckets.optimizers
+            if other != owner
+        )
 
     def _stepped_on(self, owner: str) -> set[str]:
         """Return the backwards that a step of `owner` is ever reached with."""
@@ -296,8 +315,8 @@ class Judgement:
                 each.backward
                 for step in self._buckets.happenings
                 if step.kind is EventKind.STEP and step.event and step.event.owner == owner
-                for pairs in self._flow.reached.get(id(step), {}).values()
-                for number, _ in pairs
+                for bucket in self._buckets.holdings.get(owner, ())
+                for number, _ in self._flow.reached.get(id(step), {}).get(bucket, ())
                 for each in self._flow.states[number][0].contributions
             }
         return self._uses[owner]
@@ -313,8 +332,8 @@ class Judgement:
         assert node.event is not None
         for bucket in node.event.buckets:
             for number, _ in self._flow.reached[id(node)].get(bucket, ()):
-                state, hazy = self._flow.states[number]
-                if state.absent and not hazy and not state.unknown:
+                state, doubt = self._flow.states[number]
+                if state.absent and not doubt and not state.unknown:
                     yield self._finding(node, "ZG104", state, not node.guards)
                     return
 
@@ -362,22 +381,26 @@ class Judgement:
 
 
 def _mark_guards(
-    block: Block, guards: frozenset[str], seen: set[tuple[int, frozenset[str]]]
+    block: Block,
+    guards: frozenset[str],
+    inner: frozenset[str],
+    seen: set[tuple[int, frozenset[str], frozenset[str]]],
 ) -> None:
-    """Tell every event which conditions stand around it."""
+    """Tell every event which conditions stand around it, and which of them in its own loop."""
     for node in block:
         if isinstance(node, Happening):
             node.guards = node.guards & guards if node.marked else guards
+            node.inner = node.inner | inner
             node.marked = True
             continue
-        key = (id(node), guards)
+        key = (id(node), guards, inner)
         if key in seen:
             continue
         seen.add(key)
-        inside = guards
+        around, within = guards, inner
         if isinstance(node, Branch) and node.atom:
-            inside = guards | {node.atom}
-        elif isinstance(node, Loop):
-            inside = guards
-        for inner in inner_blocks(node):
-            _mark_guards(inner, inside, seen)
+            around, within = guards | {node.atom}, inner | {node.atom}
+        elif isinstance(node, Loop) and not node.once:
+            within = NO_GUARDS
+        for part in inner_blocks(node):
+            _mark_guards(part, around, within, seen)

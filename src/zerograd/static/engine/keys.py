@@ -82,11 +82,15 @@ def joined(values: list[Value]) -> Value:
     if all(isinstance(value, Constant | Tested) for value in known):
         return NOTHING  # one truth or another
     if all(isinstance(value, Params) for value in known):
-        return Params(keys_of(Several(known)), one=any(getattr(v, "one", False) for v in known))
+        return Params(
+            keys_of(Several(known)),
+            one=any(getattr(value, "one", False) for value in known),
+            either=_are_others(known),
+        )
     if any(isinstance(value, Params) for value in known) and all(
         isinstance(each, Params | Leaf) for value in known for each in leaves_of(value)
     ):
-        return Params(keys_of(Several(known)))
+        return Params(keys_of(Several(known)), either=_are_others(known))
     optimizers = [value for value in known if isinstance(value, Optimizer)]
     if len(optimizers) > 1:
         return _either_optimizer(optimizers)
@@ -94,6 +98,12 @@ def joined(values: list[Value]) -> Value:
         value for value in known if isinstance(value, Optimizer | Module | Instance | Mapping)
     ]
     return lasting[0] if lasting else first
+
+
+def _are_others(values: list[Value]) -> bool:
+    """Are these the parameters of one network or else of another, not of more and fewer?"""
+    keys = [keys_of(value) for value in values]
+    return max(map(len, keys)) < len(frozenset().union(*keys))
 
 
 def _same_scaler(tensors: list[Tensor], number: int) -> str:

@@ -26,10 +26,16 @@ from zerograd.static.engine.values import (
     Params,
     Scaler,
     Several,
+    Tensor,
     Value,
     leaves_of,
 )
-from zerograd.static.engine.words import is_network_name, is_optimizer_name, is_scheduler_name
+from zerograd.static.engine.words import (
+    is_network_name,
+    is_optimizer_name,
+    is_scheduler_name,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from zerograd.static.engine.frame import Frame
@@ -83,13 +89,15 @@ class Objects:
         """Return a new optimizer over the parameters found in `source`."""
         keys: set[str] = set()
         for each in leaves_of(source):
+            if isinstance(each, Params) and each.either:
+                return Optimizer(self._provisional("optimizer"), None)  # who knows whose
             if isinstance(each, Params | Module | Leaf | Instance):
                 keys |= keys_of(each)
         if not keys:
             keys = {
                 each.path
                 for each in leaves_of(source)
-                if isinstance(each, Named) and "param" in each.path.lower()
+                if isinstance(each, Named) and _names_parameters(each.path)
             }
         return Optimizer(self._provisional("optimizer"), frozenset(keys) or None)
 
@@ -123,6 +131,8 @@ class Objects:
 
     def christened(self, frame: Frame, value: Value, path: str) -> Value:
         """Return `value` under the name it is given, if it has none yet."""
+        if isinstance(value, Tensor) and is_optimizer_name(path):
+            value = NOTHING  # what bears the name of an optimizer was not computed by a network
         if value is NOTHING or value is MADE or value is WRAPPED:
             named = Named(self._qualified(frame, path))
             if value is not NOTHING:
@@ -282,6 +292,11 @@ class Objects:
             for value in arguments.positional
         ]
         return values[0] if len(values) == 1 else Several(list(values))
+
+
+def _names_parameters(path: str) -> bool:
+    """Does the name say parameters, as `head_params` does and `params.lr` does not?"""
+    return any(word.startswith("param") for word in words_of(path))
 
 
 def is_by_hand(optimizer: Optimizer) -> bool:

@@ -125,7 +125,9 @@ class Program(Readings):
         for name in atom.names:
             if name in stored:
                 return True
-            _, mark, number = name.partition("#")
+            base, mark, number = name.partition("#")
+            if base == "self":
+                continue  # the same object in every call; its attributes have names of their own
             if mark and (loop.pseudo or int(number) not in open_frames):
                 return True  # a local of a function that is called anew each time
         return False

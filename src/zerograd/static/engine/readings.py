@@ -72,6 +72,10 @@ class Readings(Lineage):
         self._frames += 1
         return Frame(self, unit, self._frames, **how)  # type: ignore[arg-type]
 
+    def open_frames(self) -> frozenset[int]:
+        """Return the numbers of the functions being read, one inside the other."""
+        return frozenset(self._stack)
+
     def read_root(self, frame: Frame, body: list[ast.stmt]) -> Block:
         """Read a module or a function that nothing here calls."""
         self._stack.append(frame.number)
@@ -87,6 +91,7 @@ class Readings(Lineage):
         """Follow a call into a function of the project and return what it gives back."""
         body = function.node
         self.called.add(id(body))
+        arguments = arguments.after(function.given, function.named)
         if not self._is_worth_reading(function, arguments):
             return self._computed_by(arguments)
         if (

@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
-from zerograd.static.engine.ir import Block, Happening, Haze, Loop, walk
+from zerograd.static.engine.ir import Block, Doubt, Happening, Haze, Loop, walk
+from zerograd.static.engine.stores import names_stored
 from zerograd.static.engine.unit import ClassUnit, FunctionNode
 from zerograd.static.engine.values import Function, Instance
 
 if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
+
+
+_CLEARING = re.compile(r"zero_grad|\.grad\s*=\s*None|\.grad\.zero_|\.grad\.data\.zero_")
+_COMMON = frozenset(("step", "update", "train", "forward", "run", "__call__"))
 
 
 class Root:
@@ -82,19 +87,24 @@ def _read(program: Program, function: Function, cls: ClassUnit | None) -> Root |
     closures = len(program.closures)
     program.invoke(frame, function.node, function, Arguments.of_nobody())
     block = frame.out
-    if not block:
-        return None
     for closure, outer in program.closures[closures:]:
         if id(closure.node) not in program.called and program.main.has_events(closure.node):
             inner = program.frame(closure.unit, closure=outer.locals)
             program.invoke(inner, closure.node, closure, Arguments.of_nobody())
-            if inner.out and not _is_returned(program, outer.node, closure.node):
+            if (inner.out and not _is_returned(program, outer.node, closure.node)) or (
+                inner.out
+                and _is_for_an_engine(closure.node)
+                and _computes_its_loss(program, closure.node, inner.out)
+                and not _is_cleared_outside(program, outer.node)
+            ):
                 block = [*block, *_looped(inner.out)]
+    if not block:
+        return None
     name = getattr(function.node, "name", "")
     if not _steps_outside_loops(block) or name.startswith(("test", "setUp")):
         return Root(block, hazy=True)
     owned = cls is not None and _owns_its_optimizers(block) and not program.has_unseen_base(cls)
-    whole = owned or _computes_its_loss(program, block)
+    whole = owned or _computes_its_loss(program, function.node, block)
     doubted = not whole or _others_clear(program, function, cls)
     return Root(_looped(block), hazy=True, doubted=doubted)
 
@@ -104,6 +114,13 @@ def _is_returned(program: Program, outer: ast.AST | None, inner: ast.AST) -> boo
     assert isinstance(inner, FunctionNode)
     text = program.main.text_of(outer) if outer is not None else ""
     return bool(re.search(rf"return\b[^\n]*\b{re.escape(inner.name)}\b", text))
+
+
+def _is_for_an_engine(function: ast.AST) -> bool:
+    """Is it `update(engine, batch)`? Ignite's engines call that once a batch, and clear nothing."""
+    assert isinstance(function, FunctionNode | ast.Lambda)
+    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    return len(names) == 2 and names[0] in ("engine", "trainer")
 
 
 def _owns_its_optimizers(block: Block) -> bool:
@@ -119,7 +136,7 @@ def _looped(block: Block) -> Block:
     """Return the block as a loop elsewhere would run it; between two runs much may happen."""
     loop = Loop(None, None)
     loop.pseudo = True
-    loop.body = [Haze(None, whole=False), *block]
+    loop.body = [Haze(None, whole=False, doubt=Doubt.BETWEEN), *block]
     for node in walk(block):
         if isinstance(node, Happening) and node.loop is None:
             node.loop = loop
@@ -133,15 +150,38 @@ def _steps_outside_loops(block: Block) -> bool:
     )
 
 
-def _computes_its_loss(program: Program, block: Block) -> bool:
+def _computes_its_loss(program: Program, function: ast.AST, block: Block) -> bool:
     """Does it run a network forward and back? What is only handed a loss is part of a step."""
+    own = _computed_in(function)
     return any(
         isinstance(node, Happening)
         and node.kind is EventKind.BACKWARD
         and node.loop is None
-        and not program.networks.isdisjoint(node.keys or ())
+        and (not program.networks.isdisjoint(node.keys or ()) or _is_loss_of(node, own))
         for node in walk(block)
     )
+
+
+def _computed_in(function: ast.AST) -> frozenset[str]:
+    """Return the names that a function gives a value and is not handed."""
+    assert isinstance(function, FunctionNode)
+    parameters = function.args
+    handed = {
+        each.arg for each in (*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs)
+    }
+    if any("loss" in name.lower() for name in handed):
+        return frozenset()  # what it computes is the loss it is handed, scaled perhaps
+    return names_stored(function.body) - handed
+
+
+def _is_loss_of(backward: Happening, own: frozenset[str]) -> bool:
+    """Is all that a backward starts from computed where it stands?"""
+    call = backward.node
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return False
+    loss = call.func.value
+    names = {each.id for each in ast.walk(loss) if isinstance(each, ast.Name)}
+    return bool(names & own) and names - own <= {"self", "torch"}
 
 
 def _others_clear(program: Program, function: Function, cls: ClassUnit | None) -> bool:
@@ -153,20 +193,41 @@ def _others_clear(program: Program, function: Function, cls: ClassUnit | None) -
         unit.source, function.node.name
     ):
         return True
-    clearing = re.compile(r"zero_grad|\.grad\s*=\s*None|\.grad\.zero_|\.grad\.data\.zero_")
     for method in cls.methods.values() if cls is not None else ():
-        if method is function.node or not clearing.search(unit.text_of(method)):
+        if method is function.node or not _CLEARING.search(unit.text_of(method)):
             continue
         if id(method) in program.called and re.search(rf"\.{method.name}\s*\(", own):
             continue  # called from here, so its clear has been seen
         return True
+    name = function.node.name
     if cls is not None:
-        outside = unit.source.text.replace(unit.text_of(cls.node), "")
-        return bool(clearing.search(outside))
-    call = re.compile(rf"(?<!def )\b{re.escape(function.node.name)}\b")
+        # `.step(` is called on anything
+        spelled = rf"\b{cls.name}\b" + (rf"|\.{name}\s*\(" if name not in _COMMON else "")
+    else:
+        spelled = rf"(?<!def )\b{re.escape(name)}\b"
+    concerned = re.compile(spelled)
     return any(
-        other is not function.node
-        and clearing.search(unit.text_of(other))
-        and call.search(unit.text_of(other))
-        for other in unit.functions.values()
+        _CLEARING.search(text) and concerned.search(text)
+        for text in _texts_beside(program, cls.node if cls is not None else function.node, name)
     )
+
+
+def _is_cleared_outside(program: Program, maker: ast.AST | None) -> bool:
+    """Does something beside clear for a loss that is not its own?"""
+    return any(
+        _CLEARING.search(text) and ".backward(" not in text
+        for text in _texts_beside(program, maker, "")
+    )
+
+
+def _texts_beside(program: Program, own: ast.AST | None, name: str) -> Iterator[str]:
+    """Yield the text of each other function, class and statement that may call `name`."""
+    unit = program.main
+    for node in unit.source.tree.body:
+        if node is own:
+            continue
+        text = unit.text_of(node)
+        own_method = isinstance(node, ast.ClassDef) and f"def {name}(" in text
+        if name and own_method and f".{name}(" not in text:
+            continue  # a class that has its own, and does not ask for this one
+        yield text

@@ -14,7 +14,7 @@ from zerograd.static.engine.assignments import (
     delete,
     peek,
 )
-from zerograd.static.engine.conditions import branch, test_of
+from zerograd.static.engine.conditions import branch, opaque_test, test_of
 from zerograd.static.engine.contexts import read_with
 from zerograd.static.engine.expressions import evaluate, items_of
 from zerograd.static.engine.frame import Frame
@@ -69,6 +69,8 @@ def _expression(frame: Frame, node: ast.Expr) -> None:
 def _if(frame: Frame, node: ast.If) -> None:
     program = frame.program
     test = test_of(frame, node.test)
+    if test.kind in ("always", "never") and _is_knob(frame, node, test.kind):
+        test = opaque_test(frame, node.test)
     if not isinstance(node.test, ast.Name | ast.Attribute) and frame.unit.mentions(node.test, "("):
         evaluate(frame, node.test)
     before = dict(frame.locals)
@@ -80,6 +82,8 @@ def _if(frame: Frame, node: ast.If) -> None:
     after_then, frame.locals = frame.locals, dict(before)
     otherwise = read_block(frame, node.orelse) if test.kind != "always" else []
     program.conditional -= test.kind not in ("always", "never")
+    if test.kind in ("always", "never"):
+        _read_unreached(frame, node.body if test.kind == "never" else node.orelse)
     program.guarded = guarded or (about_grad and _leaves(node.body))
     frame.locals = _merged(
         after_then if test.kind != "never" else before,
@@ -89,6 +93,25 @@ def _if(frame: Frame, node: ast.If) -> None:
         test.kind,
     )
     frame.out.extend(branch(test, then, otherwise))
+
+
+def _read_unreached(frame: Frame, body: list[ast.stmt]) -> None:
+    """Read what a constant keeps from running, for the methods that it forgets to call."""
+    if any(frame.unit.has_events(part) for part in body):
+        before = dict(frame.locals), frame.program.frozen
+        read_block(frame, body)
+        frame.locals, frame.program.frozen = before
+
+
+def _is_knob(frame: Frame, node: ast.If, kind: str) -> bool:
+    """`PROFILE = False` at the top of a script: the training loop behind it is code as well."""
+    dead = node.body if kind == "never" else node.orelse
+    operand = node.test.operand if isinstance(node.test, ast.UnaryOp) else node.test
+    return isinstance(operand, ast.Name | ast.Compare) and any(
+        isinstance(each, ast.For | ast.While) and frame.unit.has_events(each)
+        for part in dead
+        for each in ast.walk(part)
+    )
 
 
 def _merged(

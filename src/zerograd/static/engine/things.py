@@ -17,7 +17,7 @@ from zerograd.static.engine.training import (
     scaler_method,
     step,
 )
-from zerograd.static.engine.unseen import forward, unseen
+from zerograd.static.engine.unseen import forward, is_called_part, makes_optimizer, unseen
 from zerograd.static.engine.values import (
     NOTHING,
     Constant,
@@ -82,6 +82,12 @@ _SILENT = frozenset(
         "add_module",
         "size",
         "dim",
+        "log",
+        "log_dict",
+        "print",
+        "save_hyperparameters",
+        "toggle_optimizer",
+        "untoggle_optimizer",
     ]
 )
 
@@ -180,6 +186,8 @@ def _unseen_method(
     if "backward" in name.lower():
         fill(frame, node, NOTHING, Arguments.none())  # forward_backward_step and its kin
         return arguments.computed()
+    if makes_optimizer(name) and isinstance(base, Named | Module | Instance):
+        return frame.program.new_optimizer(Params(keys_of(base)))  # model.configure_optimizers(…)
     if isinstance(base, Named):
         if name in ("values", "items"):
             inner = Named(f"{base.path}[*]")
@@ -194,6 +202,8 @@ def _unseen_method(
         return NOTHING
     if isinstance(base, Instance) and not frame.program.is_module(base.cls):
         return arguments.computed()
+    if isinstance(base, Module | Instance) and is_called_part(name):
+        return forward(frame, frozenset(f"{key}.{name}" for key in keys_of(base)), arguments)
     if isinstance(base, Module | Instance):
         # A method of a network computes with it; it hardly ever clears or steps.
         frame.emit(Haze(keys_of(base), whole=bool(arguments.optimizers())))

@@ -30,7 +30,9 @@ from zerograd.static.engine.values import (
     Value,
     leaves_of,
 )
-from zerograd.static.engine.words import CLIPS
+from zerograd.static.engine.words import CLIPS, words_of
+
+_LOSSES = frozenset(("loss", "losses", "closure", "fn", "func", "objective"))
 
 
 def fill(frame: Frame, node: ast.AST, loss: Value, arguments: Arguments) -> None:
@@ -122,7 +124,10 @@ def optimizer_method(
     """A method of an optimizer, or of a wrapper that is known by its name only."""
     receiver = node.func.value if isinstance(node.func, ast.Attribute) else node
     if name == "step":
-        if not _is_context(frame, arguments):
+        if _is_handed_a_loss(arguments):
+            # A closure that is not seen, or a loss: then it goes back, and perhaps clears, itself.
+            frame.emit(Haze(keys_of(optimizer), whole=True))
+        elif not _is_context(frame, arguments):
             step(frame, node, optimizer, arguments, receiver)
     elif name in ("zero_grad", "clear_grad", "zero_grads"):
         clear(frame, node, optimizer, arguments)
@@ -146,6 +151,13 @@ def optimizer_method(
     elif name in ("prepare", "setup"):
         return optimizer
     return NOTHING
+
+
+def _is_handed_a_loss(arguments: Arguments) -> bool:
+    first = arguments.first() if arguments.positional else arguments.named.get("closure", NOTHING)
+    if isinstance(first, Named):
+        return not _LOSSES.isdisjoint(words_of(first.path))
+    return isinstance(first, Tensor)
 
 
 def _is_context(frame: Frame, arguments: Arguments) -> bool:

@@ -19,6 +19,7 @@ from zerograd.static.engine.values import (
     leaves_of,
 )
 from zerograd.static.engine.words import (
+    is_network_name,
     is_optimizer_class,
     is_optimizer_name,
     is_scheduler_name,
@@ -50,6 +51,34 @@ _ACTING = frozenset(
 )
 
 
+# words in the name of an unseen function that mark it as one that leaves gradients alone
+_INERT = frozenset(
+    [
+        "average",
+        "averaged",
+        "checkpoint",
+        "count",
+        "dump",
+        "ema",
+        "eval",
+        "evaluate",
+        "evaluation",
+        "load",
+        "log",
+        "plot",
+        "print",
+        "sample",
+        "save",
+        "summary",
+        "test",
+        "valid",
+        "validate",
+        "validation",
+        "visualize",
+    ]
+)
+
+
 def forward(frame: Frame, keys: frozenset[str], arguments: Arguments) -> Value:
     """Return the output of a network: it depends on the network and on the inputs."""
     computed = arguments.computed()
@@ -67,10 +96,20 @@ def forward(frame: Frame, keys: frozenset[str], arguments: Arguments) -> Value:
     return Tensor(deps, sure=sure, scaler=scaler, averaged=averaged, leaves=leaves)
 
 
+def is_called_part(name: str) -> bool:
+    """Is `self.net_g(x)` a call of a part, a network or a loss, and no method?"""
+    return is_network_name(name) or not _LOSSES.isdisjoint(words_of(name))
+
+
 def _is_network(frame: Frame, value: Value) -> bool:
     if isinstance(value, Named):
         return frame.program.is_network(value.path)
     return isinstance(value, Module | Instance)
+
+
+def makes_optimizer(name: str) -> bool:
+    """Is it, by its name, a function that gives back an optimizer and does nothing with it?"""
+    return is_optimizer_name(name) and _ACTING.isdisjoint(words_of(name))
 
 
 def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
@@ -84,13 +123,13 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
             return frame.program.new_optimizer(Several(arguments.all()))
     if is_scheduler_name(name):
         return NOTHING
-    if not optimizers and is_optimizer_name(name) and _ACTING.isdisjoint(words):
+    if not optimizers and makes_optimizer(name):
         return frame.program.new_optimizer(Several(arguments.all()))  # get_optimizer(model, …)
     if optimizers and not name[:1].isupper() and not _ACTING.isdisjoint(words):
         frame.program.unresolved += 1
         keys = frozenset[str]().union(*(keys_of(each) for each in optimizers))
         frame.emit(Haze(keys, whole=True))
-    elif arguments.has_modules() and not name[:1].isupper():
+    elif arguments.has_modules() and not name[:1].isupper() and _INERT.isdisjoint(words):
         modules: list[Value] = [
             each for each in arguments.all() if isinstance(each, Module | Instance | Named)
         ]

@@ -97,17 +97,18 @@ class Module(Value):
 
 
 class Params(Value):
-    """Parameters of some buckets; `one` for a loop variable over them."""
+    """Parameters of some buckets; `one` for a loop variable over them, `either` if not of all."""
 
-    __slots__ = ("keys", "one")
+    __slots__ = ("either", "keys", "one")
 
-    def __init__(self, keys: frozenset[str], one: bool = False) -> None:
+    def __init__(self, keys: frozenset[str], one: bool = False, either: bool = False) -> None:
         self.keys = keys
         self.one = one
+        self.either = either
 
     @property
     def ident(self) -> str:
-        return f"p:{sorted(self.keys)}{self.one}"
+        return f"p:{sorted(self.keys)}{self.one}{self.either}"
 
 
 class Gradient(Value):
@@ -245,7 +246,7 @@ class Mapping(Value):
 class Function(Value):
     """A function of the project, with what it closes over and what it is bound to."""
 
-    __slots__ = ("bound", "closure", "maker", "node", "owner", "unit")
+    __slots__ = ("bound", "closure", "given", "maker", "named", "node", "owner", "unit")
 
     def __init__(
         self,
@@ -262,10 +263,24 @@ class Function(Value):
         self.closure = closure
         self.owner = owner
         self.maker: Frame | None = None  # the frame it was defined in
+        self.given: tuple[Value, ...] = ()  # arguments that functools.partial put in front
+        self.named: dict[str, Value] = {}  # and those it gave by name
 
     @property
     def ident(self) -> str:
-        return f"f:{id(self.node)}:{self.bound.ident if self.bound else ''}"
+        given = [*self.given, *self.named.values()]
+        bound = self.bound.ident if self.bound else ""
+        return f"f:{id(self.node)}:{bound}{''.join(each.ident for each in given)}"
+
+    def with_given(self, positional: list[Value], named: dict[str, Value]) -> Function:
+        """Return the function with some arguments given beforehand."""
+        made = Function(
+            self.node, self.unit, bound=self.bound, closure=self.closure, owner=self.owner
+        )
+        made.maker = self.maker
+        made.given = (*self.given, *positional)
+        made.named = {**self.named, **named}
+        return made
 
 
 class Class(Value):
