@@ -225,9 +225,11 @@ class Objects:
         return None
 
     def _is_cleared_and_stepped(self, frame: Frame, path: str) -> bool:
-        """Does the file call both step() and zero_grad() on something of that name?"""
+        """Does the file step and clear something of that name, or hand it to a scaler's step?"""
         last = re.escape(path.rsplit(".", 1)[-1].split("@", 1)[0].split("[", 1)[0])
         text = frame.unit.source.text
+        if re.search(rf"scaler\w*\.(?:step|unscale_)\(\s*{last}\s*[,)]", text):
+            return True
         return bool(
             re.search(rf"\b{last}\.step\(\s*\)", text)
             and re.search(rf"\b{last}\.zero_grad\(", text)
