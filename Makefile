@@ -72,6 +72,8 @@ demo: $(STAMPS)/package ## see it work: the first finding comes before torch is 
 	@echo
 	@$(MAKE) --no-print-directory torch
 	@$(BIN)/zerograd demo
+	@echo
+	@echo "Your own code: $(BIN)/zerograd check PATH"
 
 test: $(STAMPS)/dev browser lint types tests ## all tests, lint and types
 

@@ -96,8 +96,6 @@ def test_the_version_is_the_package_version():
         (["check", "--jobs", "9999999999"], "must be a number from 1 to 60, not '9999999999'."),
         (["check", "--jobs", "two"], "must be a number from 1 to 60, not 'two'."),
         (["explain", ""], "'': there is no such rule."),
-        (["check", "--baseline", "no/where.json"], "--baseline no/where.json: cannot be written"),
-        (["check", "--output", "no/where.json"], "--output no/where.json: cannot be written"),
         (["report", "no.jsonl"], "no.jsonl: cannot be read (No such file or directory).\n  Record"),
         (["rules", "--form", "json"], "unrecognized arguments: --form"),
         (["rules", "--format", "xml"], "rules: argument --format: invalid choice: 'xml'"),
@@ -110,6 +108,16 @@ def test_words_that_make_no_sense_are_one_clear_message_and_exit_2(words, said):
     assert said in done.stderr
     assert done.stderr.startswith("zerograd: ")
     assert len(done.stderr.splitlines()) == 2
+
+
+@pytest.mark.parametrize("option", ["--output", "--baseline"])
+def test_a_file_that_cannot_be_written_is_refused_before_the_work(option):
+    done = run("check", option, "no/where.json", "no/such/file.py")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"zerograd: {option} no/where.json: cannot be written (No such file or directory); "
+        "name a file in a folder that exists\n"
+    )
 
 
 def test_an_error_is_one_line_and_its_exit_code(monkeypatch, capsys):

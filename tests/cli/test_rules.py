@@ -72,7 +72,8 @@ def test_what_is_selected_is_shown_whatever_its_severity():
 
 
 def test_a_prefix_selects_a_stage():
-    assert codes(select_rules(["ZG3"])) == ["ZG301", "ZG302", "ZG303", "ZG304", "ZG305"]
+    stage = [rule.code for rule in ALL_RULES if rule.code.startswith("ZG3")]
+    assert codes(select_rules(["ZG3"])) == stage and len(stage) > 1
 
 
 def test_ignoring_wins():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -272,3 +273,22 @@ def test_a_script_that_changes_folder_still_gets_its_excerpt(tmp_path: Path) -> 
     done = call(*RUN, "forgets.py", cwd=tmp_path)
     assert "forgets.py:9:5: ZG101" in done.stderr
     assert "9 |     opt.step()" in done.stderr
+
+
+def test_a_python_on_which_torch_was_not_tested_is_named(monkeypatch):
+    from zerograd.cli import run
+
+    assert run._with_python(None) is None or sys.version_info[:2] not in run.TESTED_PYTHONS
+    monkeypatch.setattr(run, "TESTED_PYTHONS", ((3, 1),))
+    here = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
+    assert run._with_python(None) == f"untested with {here}"
+    assert run._with_python("untested with torch 9.9") == f"untested with torch 9.9 and {here}"
+
+
+def test_the_platforms_page_and_the_code_name_the_same_pythons():
+    from zerograd.cli import run
+
+    page = (Path(__file__).parents[2] / "docs/explanation/platforms.md").read_text(encoding="utf-8")
+    (row,) = [line for line in page.splitlines() if line.startswith("| Python, all tests |")]
+    named = tuple(tuple(map(int, each.split("."))) for each in re.findall(r"\d+\.\d+", row))
+    assert named == run.TESTED_PYTHONS

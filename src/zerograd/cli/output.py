@@ -91,8 +91,8 @@ def write_file(path: Path, text: str, option: str = "--output") -> None:
 
 def _unwritable(path: Path, error: OSError, option: str) -> UsageError:
     return UsageError(
-        f"{option} {path}: cannot be written ({error.strerror or error}).\n"
-        "  Name another file, in a folder that exists."
+        f"{option} {path}: cannot be written ({error.strerror or error}); "
+        "name a file in a folder that exists"
     )
 
 

@@ -11,6 +11,7 @@ from zerograd.cli.output import add_output_arguments, check_writable
 from zerograd.errors import UsageError
 from zerograd.rules.selection import select_rules
 
+TESTED_PYTHONS = ((3, 11),)  # on which the tests about torch were run
 HELP = "run a training script and name the lines that misuse gradients"
 EXIT_CODES = (
     "the script's own if that is not 0; else 1 if findings are shown, else 0. "
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     version = torch_version()
     for option in ("output", "trace"):
         check_writable(getattr(args, option), f"--{option}")
-    warning = untested(version)
+    warning = _with_python(untested(version))
     if warning:
         print(f"zerograd: {warning}", file=sys.stderr)
 
@@ -95,3 +96,11 @@ def run(args: argparse.Namespace) -> int:
         trace=trace,
     )
     return run_session(target, options, shown)
+
+
+def _with_python(warning: str | None) -> str | None:
+    """Add this Python to what is said to be untested, if it is."""
+    if sys.version_info[:2] in TESTED_PYTHONS:
+        return warning
+    python = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
+    return f"{warning} and {python}" if warning else f"untested with {python}"
