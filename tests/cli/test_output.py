@@ -87,7 +87,7 @@ def test_a_file_that_cannot_be_written_is_one_clear_line(tmp_path):
     file.touch()
     for write in (check_writable, lambda path: write_file(path, "[]")):
         for path in (tmp_path / "absent" / "a.json", file / "a.json", tmp_path):
-            with pytest.raises(UsageError, match="--output .*: cannot be written .*; name a file"):
+            with pytest.raises(UsageError, match=r"--output .*: cannot be written .*; name a file"):
                 write(path)
     assert os.listdir(tmp_path) == ["file"]
 
