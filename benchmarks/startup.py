@@ -22,6 +22,7 @@ RESULTS = Path(__file__).parent / "results" / "startup.json"
 BARE = [sys.executable, "-c", "pass"]
 COMMANDS = {
     "zerograd --help": ["--help"],
+    "zerograd --version": ["--version"],
     "zerograd check --help": ["check", "--help"],
     "zerograd rules": ["rules"],
     "zerograd explain ZG101": ["explain", "ZG101"],

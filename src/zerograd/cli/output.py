@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from zerograd.errors import UsageError
-from zerograd.lifecycle.findings import Finding
-from zerograd.report.excerpt import Source, read_source
 from zerograd.report.reporter import FORMATS, NOTHING_MORE, Closing, make_reporter
+
+if TYPE_CHECKING:
+    from zerograd.lifecycle.findings import Finding
+    from zerograd.report.excerpt import Source
 
 
 def add_output_arguments(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
@@ -34,7 +35,7 @@ def write_findings(
     args: argparse.Namespace,
     *,
     stream: TextIO | None = None,
-    source: Source = read_source,
+    source: Source | None = None,
     closing: Closing = NOTHING_MORE,
 ) -> None:
     """Write the findings as `--format` and `--output` say.
@@ -107,4 +108,6 @@ def text_width(out: TextIO) -> int:
     """Return how wide a text may be: the terminal's width, at most 100 for reading's sake."""
     if not out.isatty():
         return 100
+    import shutil
+
     return min(100, shutil.get_terminal_size().columns)

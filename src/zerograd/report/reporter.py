@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol, TextIO
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TextIO
 
 from zerograd.errors import UsageError
-from zerograd.lifecycle.findings import Finding
-from zerograd.report.excerpt import Source, read_source
+
+if TYPE_CHECKING:  # `--help` asks for the names alone, and need not wait for these
+    from zerograd.lifecycle.findings import Finding
+    from zerograd.report.excerpt import Source
 
 # name -> what it is for, as `--help` tells it
 FORMATS = {
@@ -20,8 +21,7 @@ FORMATS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Closing:
+class Closing(NamedTuple):
     """What the last line of `text` says beside the count."""
 
     words: str = ""  # what was read, or watched
@@ -43,19 +43,22 @@ def make_reporter(
     *,
     color: bool = False,
     width: int = 100,
-    source: Source = read_source,
+    source: Source | None = None,
     closing: Closing = NOTHING_MORE,
 ) -> Reporter:
     """Return the reporter of that name.
 
     Args:
-        source: where excerpts come from; called only for lines that are shown.
+        source: where excerpts come from, the files unless told; called only for lines
+            that are shown.
         closing: what the last line of `text` says beside the count. The formats
             that programs read do not carry it.
     """
     if name == "text":
+        from zerograd.report.excerpt import read_source
         from zerograd.report.terminal import TerminalReporter
 
+        source = source or read_source
         return TerminalReporter(color=color, width=width, source=source, closing=closing)
     if name == "concise":
         from zerograd.report.concise import ConciseReporter
