@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.report.recorded_runs import SCRIPT, forgetful, gan, long_run, record
+from tests.report.recorded_runs import SCRIPT, Happening, event, forgetful, gan, long_run, record
 from zerograd.cli.main import main
+from zerograd.lifecycle.events import EventKind as K
 
 Open = Callable[..., Any]
 
@@ -204,9 +206,45 @@ def test_ranks_lie_below_each_other_on_one_axis(tmp_path: Path, open_page: Open)
     assert "rank 1 did not end by itself" in page.inner_text("header")
 
 
+def test_curves_tell_whose_they_are_and_the_value_at_the_chosen_event(
+    tmp_path: Path, open_page: Open
+) -> None:
+    def loop(iteration: int, path: str) -> Iterator[Happening]:
+        for line, owner in ((6, "opt_g"), (9, "opt_d")):
+            loss = math.nan if (iteration, owner) == (3, "opt_d") else 2.0**-iteration
+            yield event(K.BACKWARD, line, owner, path, fills=frozenset({owner})), {"loss": loss}
+            yield event(K.STEP, line + 1, owner, path), None
+            yield event(K.CLEAR, line + 2, owner, path), None
+
+    page = ready(open_page(make(tmp_path, steps=10, loop=loop)))
+    labels = [text.strip() for text in page.locator("#labels div").all_inner_texts()]
+    start = labels.index("loss")
+    assert labels[start : start + 7] == [
+        "loss", "of opt_g", "0.00195 to 1", "log scale", "loss", "of opt_d", "0.00195 to 1",
+    ]  # fmt: skip
+    curves = (
+        "window.zerogradReport.timeline.rows.filter((row) => row.kind === 'curve')"
+        ".map(({ curve }) => [curve.lost, curve.isLog, curve.height(curve.high), curve.height(1)])"
+    )
+    assert page.evaluate(curves) == [[0, True, 1, 1], [1, True, 1, 1]]
+    page.focus("#stage")
+    for key in ("Home", *["Shift+ArrowRight"] * 3):
+        page.keyboard.press(key)
+    written = page.evaluate(
+        """() => {
+            const view = window.zerogradReport.timeline, words = [], real = view.on.fillText;
+            view.on.fillText = (...all) => { words.push(all[0]); real.apply(view.on, all); };
+            view.draw();
+            view.on.fillText = real;
+            return words;
+        }"""
+    )
+    assert "0.125" in written and "not finite" in written  # both losses in iteration 3
+
+
 def test_a_run_without_events_says_so_and_nothing_breaks(tmp_path: Path, open_page: Open) -> None:
     page = ready(open_page(make(tmp_path, steps=0)))
-    assert "None: every gradient" in page.inner_text("#findings")
+    assert "None: nothing happened to any gradient." in page.inner_text("#findings")
     page.focus("#stage")
     for key in ("ArrowRight", "ArrowDown", "n", "0", "+", "End"):
         page.keyboard.press(key)

@@ -20,6 +20,20 @@ def test_text_goes_to_standard_output(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "first in iteration 15, 12 times" in out
 
 
+def test_a_run_that_failed_is_not_called_clean(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = record(tmp_path / "t.jsonl", 3, right, exit_code=1)
+    assert main(["report", str(trace)]) == 0
+    said = capsys.readouterr().out
+    assert "No findings" not in said
+    assert said.endswith("Process 4000 ended with exit code 1; no findings until then.\n")
+    assert main(["report", str(trace), "--format", "html"]) == 0
+    page = (tmp_path / "t.jsonl.html").read_text(encoding="utf-8")
+    assert "Process 4000 ended with exit code 1." in page
+    assert "None until the run ended" in page and "in a right order" not in page
+
+
 def test_json_holds_processes_lanes_and_findings(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -101,6 +101,7 @@ def record(
     parameters: Sequence[str] = ("net.weight", "net.bias"),
     ended: bool = True,
     notes: Sequence[str] = (),
+    exit_code: int = 0,
 ) -> Path:
     """Write the trace of a loop, with the findings that the rules make of it."""
     header = Header(
@@ -121,7 +122,7 @@ def record(
                     ranks = () if rank is None else (rank,)
                     live = Live(iteration, ranks, tuple(parameters), 12, 0.43)
                     writer.finding(replace(finding, live=live), iteration=iteration)
-    writer.close(exit_code=0)
+    writer.close(exit_code=exit_code)
     if not ended:
         lines = path.read_bytes().splitlines(keepends=True)
         path.write_bytes(b"".join(lines[:-1]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from io import StringIO
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.report.recorded_runs import Happening, event, forgetful, gan, lossy, record, right
+from zerograd.lifecycle.events import Event
 from zerograd.lifecycle.events import EventKind as K
 from zerograd.report.timeline import Content, ProcessTimeline, build_timeline
 from zerograd.report.trace_text import write_timeline
@@ -79,6 +81,33 @@ def test_a_bucket_of_no_optimizer_gets_a_lane_of_its_own() -> None:
 def test_curves_come_from_the_numbers_in_the_trace(tmp_path: Path) -> None:
     process = timeline(tmp_path, right, 3)
     assert process.curves == {"loss": [(0, 1.0), (1, 0.5), (2, pytest.approx(1 / 3))]}
+
+
+def test_each_loss_and_each_optimizer_has_a_curve_of_its_own() -> None:
+    def happened(each: Event, **extra: float) -> Happened:
+        return Happened(each, 0, 0.0, extra=extra)
+
+    losses = [
+        happened(event(K.BACKWARD, 3, "opt_d"), loss=1.0),
+        happened(event(K.STEP, 4, "opt_d"), grad_norm=2.0),
+        happened(event(K.BACKWARD, 6, "opt_g"), loss=3.0),
+        happened(event(K.STEP, 7, "opt_g"), grad_norm=4.0),
+    ]
+    curves = build_timeline("run", losses).curves
+    names = ["loss of opt_d", "loss of opt_g", "grad_norm of opt_d", "grad_norm of opt_g"]
+    assert list(curves) == names
+    again = [happened(event(K.BACKWARD, 9, "opt_d"), loss=5.0)]
+    curves = build_timeline("run", [losses[0], *again]).curves
+    assert curves == {"loss, line 3": [(0, 1.0)], "loss, line 9": [(0, 5.0)]}
+
+
+def test_a_loss_that_is_not_finite_stays_in_its_curve(tmp_path: Path) -> None:
+    def diverges(iteration: int, path: str) -> Iterator[Happening]:
+        loss = 1.0 if iteration < 2 else math.nan if iteration == 2 else math.inf
+        yield event(K.BACKWARD, 8, path=path, fills=frozenset({"opt"})), {"loss": loss}
+
+    values = [value for _, value in timeline(tmp_path, diverges, 4).curves["loss"]]
+    assert values[:2] == [1.0, 1.0] and math.isnan(values[2]) and math.isinf(values[3])
 
 
 def test_the_text_joins_iterations_that_look_alike(tmp_path: Path) -> None:

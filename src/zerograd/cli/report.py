@@ -14,13 +14,14 @@ from zerograd.cli.run_paths import near, near_spot, source_from, worded_note
 from zerograd.errors import UsageError
 from zerograd.lifecycle.events import Event
 from zerograd.lifecycle.findings import Finding, Live
-from zerograd.report.reporter import make_reporter
+from zerograd.report.reporter import Closing, make_reporter
 from zerograd.report.timeline import ProcessTimeline, build_timeline
 from zerograd.trace.format import Folded, Happened
 from zerograd.trace.reader import Section, Trace, read_trace
 
 HELP = "show a recorded trace: text, JSON, a page or a Perfetto file"
 
+_MOST_NAMED = 4  # processes that failed
 FORMATS = {
     "text": "the loop's shape and the findings, for a terminal",
     "json": "the run and its findings as one object",
@@ -109,6 +110,19 @@ def findings_of(trace: Trace) -> list[Finding]:
     return join_findings(found)
 
 
+def _how_it_ended(trace: Trace) -> str:
+    """Return how the run ended, nothing if it ended well."""
+    failed = [
+        f"{section.name} ended with exit code {section.end['exit']}"
+        for section in trace.sections
+        if section.end is not None and section.end.get("exit")
+    ]
+    words = ", ".join(failed[:_MOST_NAMED])
+    more = len(failed) - _MOST_NAMED
+    words += f" and {more} more likewise" if more > 0 else ""
+    return words[:1].upper() + words[1:]
+
+
 def _as_text(trace: Trace, color: bool, width: int) -> str:
     from zerograd.report.trace_text import write_timeline
 
@@ -124,7 +138,9 @@ def _as_text(trace: Trace, color: bool, width: int) -> str:
     for note in trace.notes:
         out.write(f"{worded_note(note)}\n")
     source = source_from(header.cwd)
-    make_reporter("text", color=color, width=width, source=source).write(findings_of(trace), out)
+    closing = Closing(ended=_how_it_ended(trace))
+    reporter = make_reporter("text", color=color, width=width, source=source, closing=closing)
+    reporter.write(findings_of(trace), out)
     return out.getvalue()
 
 
@@ -177,6 +193,7 @@ def _as_page(trace: Trace, color: bool, width: int) -> str:
         torch=header.torch,
         started=header.started,
         notes=[worded_note(note) for note in trace.notes],
+        ended=_how_it_ended(trace),
     )
     processes = [
         PageProcess(timeline, section.iterations, section.end is None, section.header.rank)

@@ -23,7 +23,7 @@ from zerograd.report.page import render
 from zerograd.report.timeline import Content, ProcessTimeline
 from zerograd.rules.describe import page
 
-SCRIPTS = ("model.js", "paint.js", "timeline.js", "details.js", "report.js")
+SCRIPTS = ("model.js", "paint.js", "curves.js", "timeline.js", "details.js", "report.js")
 _AROUND = 4  # source lines shown on each side of an event's own
 _CONTENTS = [content.value for content in Content]
 
@@ -49,6 +49,7 @@ class PageFacts:
     torch: str = ""
     started: float = 0.0
     notes: Sequence[str] = ()
+    ended: str = ""  # how the run ended, if not well
 
 
 def write_page(

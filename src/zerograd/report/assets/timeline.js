@@ -1,6 +1,6 @@
 // The canvas: lanes, brackets, curves, folds. Only what is in view is drawn.
 
-const RULER = 24, HEAD = 26, LANE = 104, CURVE = 62, FOOT = 6, MARKS = 29;
+const RULER = 24, HEAD = 26, LANE = 104, FOOT = 6, MARKS = 29;
 const MOST_SCALE = 420; // pixels an iteration
 
 class Timeline {
@@ -19,8 +19,8 @@ class Timeline {
       this.rows.push({ kind: "process", p, y, height: HEAD });
       y += HEAD;
       process.lanes.forEach((lane, l) => { this.rows.push({ kind: "lane", p, l, y, height: LANE }); y += LANE; });
-      for (const name of Object.keys(process.curves)) {
-        this.rows.push({ kind: "curve", p, name, y, height: CURVE });
+      for (const [name, points] of Object.entries(process.curves)) {
+        this.rows.push({ kind: "curve", p, curve: new Curve(name, points), y, height: CURVE });
         y += CURVE;
       }
     });
@@ -69,12 +69,8 @@ class Timeline {
         add(lane.owned ? windowWords(lane) : "of no optimizer", "under", row.y + 56, 16);
       }
       if (row.kind === "curve") {
-        const values = process.curves[row.name].value.filter((value) => value !== null);
-        add(row.name.replace("_", " "), "owner", row.y + 14, 18);
-        if (values.length) {
-          const [low, high] = extent(values);
-          add(`${short(low)} … ${short(high)}`, "under", row.y + 32, 16);
-        }
+        const lines = row.curve.words, top = row.y + (CURVE - 16 * lines.length) / 2;
+        lines.forEach((line, i) => add(line, i ? "under" : "owner", top + 16 * i, 16));
       }
     }
   }
@@ -130,7 +126,7 @@ class Timeline {
     this.drawGrid();
     for (const row of this.rows) {
       if (row.kind === "lane") this.drawLane(row);
-      if (row.kind === "curve") this.drawCurve(row);
+      if (row.kind === "curve") row.curve.draw(this, row.y);
     }
     this.drawBreaks();
     this.drawFlags();
@@ -268,30 +264,6 @@ class Timeline {
     }
   }
 
-  drawCurve(row) {
-    const { on, colours, model } = this;
-    const curve = model.processes[row.p].curves[row.name];
-    const values = curve.value.filter((value) => value !== null);
-    if (!values.length) return;
-    const [low, high] = extent(values), span = high - low || 1;
-    on.strokeStyle = row.name === "loss" ? colours.fresh : colours.foreign;
-    on.lineWidth = 1.6;
-    on.setLineDash(row.name === "loss" ? [] : [5, 3]);
-    on.beginPath();
-    let pen = false;
-    const right = this.unit(this.width);
-    for (let i = Math.max(0, lowerBound(curve.iteration, model.axis.iterations[model.axis.slotAt(this.left)]) - 1); i < curve.value.length; i++) {
-      const unit = model.axis.at(curve.iteration[i]) + 0.5, value = curve.value[i];
-      if (value === null) { pen = false; continue; }
-      const x = this.x(unit), y = row.y + CURVE - 8 - (value - low) / span * (CURVE - 18);
-      if (pen) on.lineTo(x, y); else on.moveTo(x, y);
-      pen = true;
-      if (unit > right) break;
-    }
-    on.stroke();
-    on.setLineDash([]);
-  }
-
   drawBreaks() {
     const { on, colours, model } = this;
     const first = lowerBound(model.axis.breakStarts, this.left - 1);
@@ -359,6 +331,8 @@ class Timeline {
     on.beginPath();
     on.arc(x, row.y + MARKS, 9, 0, 7);
     on.stroke();
+    const process = this.model.processes[p], iteration = process.iteration[process.lanes[l].event[m]];
+    for (const each of this.rows) if (each.kind === "curve" && each.p === p) each.curve.drawValue(this, each.y, iteration);
   }
 
   /** The whole run in one strip: the worst content of any lane, and a frame around what is shown. */
@@ -437,17 +411,6 @@ function windowWords(lane) {
   if (!lane.windows.length) return "never stepped";
   const sizes = new Set(lane.windows.map((window) => window[2]));
   return sizes.size === 1 ? `windows of ${[...sizes][0]}` : `windows of ${Math.min(...sizes)} to ${Math.max(...sizes)}`;
-}
-
-function extent(values) {
-  let low = Infinity, high = -Infinity;
-  for (const value of values) { if (value < low) low = value; if (value > high) high = value; }
-  return [low, high];
-}
-
-function short(value) {
-  const size = Math.abs(value);
-  return size !== 0 && (size < 0.001 || size >= 1e5) ? value.toExponential(1) : String(+value.toPrecision(3));
 }
 
 function niceStep(least) {
