@@ -233,3 +233,12 @@ def test_every_panel_is_reached_from_the_navigation(page):
 def test_the_skip_link_comes_first(page):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
+
+
+def test_what_was_measured_is_in_sight_on_a_phone(open_page, file):
+    page = open_page(file, width=360)
+    cells = page.locator(".claims tbody td, .claims tbody th")
+    assert cells.count() == 4 * page.locator(".claims tbody tr").count() > 40
+    edges = cells.evaluate_all("all => all.map((one) => one.getBoundingClientRect().right)")
+    assert max(edges) <= 360
+    assert page.get_by_role("cell", name="outdated").first.is_visible()

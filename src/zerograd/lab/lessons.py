@@ -101,10 +101,10 @@ def questions(recorded: Recorded) -> list[Question]:
             "overflow",
             f"A loss scaler meets one overflow, in step {overflow['overflow_at']} of "
             f"{overflow['steps']}. The loop never clears. How many steps are skipped?",
-            ("1", "2 or 3", f"{skipped}: all from there on"),
+            ("1", "2 or 3", str(skipped)),
             2,
-            f"{skipped}. The infinity stays in the bucket, so each later step overflows again, and "
-            "each halves the scale: from 65536 to "
+            f"{skipped}, all from there on. The infinity stays in the bucket, so each later step "
+            "overflows again, and each halves the scale: from 65536 to "
             f"{overflow['forgotten']['scales'][-1]:.2g}. With a clear it is "
             f"{overflow['cleared']['skipped']} skipped step, and a scale of "
             f"{overflow['cleared']['scales'][-1]:g}.",
@@ -121,12 +121,12 @@ def questions(recorded: Recorded) -> list[Question]:
         Question(
             "ragged",
             "Four micro-batches of 20, 20, 20 and 4 samples make one update. Each mean loss is "
-            "divided by 4. How far is the gradient from that of the whole batch?",
-            ("only rounding", "about 5 %", f"about {percent(window)}"),
-            2,
-            f"{percent(window)} of its norm. The 4 samples of the last piece weigh as much as 20 "
-            "others. Weighted by samples the error is only rounding; not divided at all the "
-            "gradient is 4 times too large.",
+            "divided by 4. How far, in a small net, is the gradient from that of the whole batch?",
+            (f"about {percent(window)}", "about 5 %", "only rounding"),
+            0,
+            f"{percent(window)} of its norm; other data, another error. The 4 samples of the last "
+            "piece weigh as much as 20 others. Weighted by samples the error is only rounding; not "
+            "divided at all the gradient is 4 times too large.",
         ),
     ]
 
