@@ -25,6 +25,15 @@ if TYPE_CHECKING:
     from zerograd.static.engine.frame import Frame
 
 
+# what optimizers are told besides what they hold
+_SETTINGS = frozenset(
+    (
+        *("lr", "learning_rate", "betas", "eps", "weight_decay", "momentum", "nesterov", "alpha"),
+        *("dampening", "amsgrad", "foreach", "fused", "maximize", "capturable", "max_iter", "rho"),
+    )
+)
+
+
 class Arguments:
     """Positional and named values."""
 
@@ -113,6 +122,15 @@ class Arguments:
             or (isinstance(each, Named) and "model" in each.path.lower())
             for value in self.all()
             for each in leaves_of(value)
+        )
+
+    def held(self) -> Several:
+        """Return what an optimizer made from these arguments may hold: not its settings."""
+        return Several(
+            [
+                *self.positional,
+                *(value for name, value in self.named.items() if name not in _SETTINGS),
+            ]
         )
 
     def has_params(self) -> bool:

@@ -11,7 +11,12 @@ from zerograd.static.engine.ir import Block, Happening, Haze, Reset, walk
 from zerograd.static.engine.keys import covers, touches
 from zerograd.static.engine.objects import is_by_hand
 from zerograd.static.engine.values import Optimizer
-from zerograd.static.engine.words import matches
+from zerograd.static.engine.words import is_loss_name, matches
+
+
+def _is_named_only(bucket: str) -> bool:
+    """Are these parameters that nothing but their name tells of: `params`?"""
+    return "param" in bucket.rsplit(".", 1)[-1].lower()
 
 
 def _is_within(key: str, bucket: str) -> bool:
@@ -47,6 +52,13 @@ class Buckets:
                 node.buckets = self._hazed(node)
             elif isinstance(node, Reset):
                 node.buckets = tuple(b for b in self.tracked if self._covered(node.keys, b))
+
+    def _is_unknown(self, bucket: str) -> bool:
+        """Are the parameters of some network that cannot be told?"""
+        if bucket.startswith("?"):
+            return True
+        known = bucket in self._networks or bucket in self._made
+        return not known and _is_named_only(bucket)
 
     def owners_of(self, bucket: str) -> list[str]:
         return [owner for owner, held in self.holdings.items() if bucket in held]
@@ -154,14 +166,14 @@ class Buckets:
                 b
                 for b in self.tracked
                 if any(touches(key, b) for key in node.keys)
-                or (b.startswith("?") and self._alone(b) and node.kind is EventKind.CLIP)
+                or (self._is_unknown(b) and self._alone(b) and node.kind is EventKind.CLIP)
             ), ()
         whole = [b for b in self.tracked if self._covered(node.keys, b)]
         part = [
             b for b in self.tracked if b not in whole and any(touches(key, b) for key in node.keys)
         ]
         for bucket in self.tracked:
-            if bucket.startswith("?") and bucket not in whole:
+            if self._is_unknown(bucket) and bucket not in whole:
                 # Clearing a network clears what the only optimizer holds, one would think;
                 # with several optimizers nobody knows whose it is.
                 (whole if self._alone(bucket) else part).append(bucket)
@@ -172,7 +184,7 @@ class Buckets:
         tracked = [b for b in self.tracked if self._is_in_sight(b, node)]
         hit = [b for b in tracked if any(touches(key, b) for key in keys)]
         if hit and node.sure:
-            unknown = [b for b in tracked if b.startswith("?") and b not in hit]
+            unknown = [b for b in tracked if self._is_unknown(b) and b not in hit]
             return (*hit, *unknown)
         if node.sure and keys and keys <= self._made:
             # The loss comes from networks made here, and these buckets are others made here.
@@ -207,8 +219,14 @@ class Buckets:
         return any(
             each.kind is EventKind.BACKWARD
             and any(bucket in each.through for bucket in reach)
-            and not self._networks.isdisjoint(each.through)
+            and self._comes_through_a_network(each.through)
             for each in self.happenings
+        )
+
+    def _comes_through_a_network(self, through: frozenset[str]) -> bool:
+        """Has something else computed with it: a network, or an object that holds one?"""
+        return not self._networks.isdisjoint(through) or any(
+            not self._is_leaf(key) and not is_loss_name(key) for key in through
         )
 
     def _fills(self, node: Happening, reach: tuple[str, ...]) -> frozenset[str]:
@@ -228,5 +246,5 @@ class Buckets:
         return tuple(
             b
             for b in self.tracked
-            if b.startswith("?") or any(touches(key, b) for key in node.keys)
+            if self._is_unknown(b) or any(touches(key, b) for key in node.keys)
         )

@@ -53,6 +53,7 @@ from zerograd.static.engine.words import (
 )
 
 _MAKING = frozenset(("build", "create", "make", "get", "load", "init", "setup", "parse", "new"))
+_MAKERS = frozenset(("builder", "factory", "maker", "constructor", "creator", "cls"))
 
 
 def call(frame: Frame, node: ast.Call) -> Value:
@@ -147,10 +148,12 @@ def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Val
         clear(frame, node, Several(arguments.positional), arguments)
         return NOTHING
     if is_optimizer_class(name) and arguments.positional and name[:1].isupper():
-        return frame.program.new_optimizer(Several(arguments.all()))
+        return frame.program.new_optimizer(arguments.held())
+    words = words_of(name)
     # `G(z)` makes a G, unless something else was seen to be one: G.parameters()
     a_class = name[:1].isupper() and path not in frame.program.networks
-    makes = not arguments.all() or a_class or words_of(name)[0] in _MAKING
+    makes = not arguments.all() or a_class or words[0] in _MAKING
+    makes = makes or not _MAKERS.isdisjoint(words)
     if makes or arguments.optimizers() or arguments.has_modules():
         return unseen(frame, name, arguments, Named(path))
     return forward(frame, frozenset((path,)), arguments)

@@ -123,9 +123,9 @@ def external_call(frame: Frame, dotted: str, arguments: Arguments) -> Value | No
         wrapped = [each for each in arguments.optimizers() if isinstance(each, Optimizer)]
         if wrapped:
             return wrapped[0]
-        return program.new_optimizer(Several(arguments.all()))
+        return program.new_optimizer(arguments.held())
     if dotted.startswith(("torch.optim.", "optim.")) and name[:1].isupper():
-        return program.new_optimizer(Several(arguments.all()))
+        return program.new_optimizer(arguments.held())
     if name in _WRAPPERS:
         return arguments.first()
     if name == "deepcopy" or dotted == "copy.copy":

@@ -20,7 +20,8 @@ def emit(frame: Frame, kind: EventKind, node: ast.AST, **what: Any) -> None:
     happening.loop = frame.loop
     happening.frames = frame.program.open_frames()
     optimizer: Optimizer | None = what.get("optimizer")
-    if frame.accumulating and optimizer is not None and optimizer.windowed:
+    # Of an optimizer that was made elsewhere one has to think that it is prepared.
+    if frame.accumulating and optimizer and (optimizer.windowed or optimizer.keys is None):
         # Accelerate lets steps and clears through at the window's end only.
         frame.out.extend(branch(frame.program.sync_test(), [happening], []))
     else:

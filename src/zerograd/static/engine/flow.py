@@ -255,6 +255,9 @@ class Flow:
         first = self._firsts.get(id(node), NO_LITERALS)
         later = frozenset(each ^ 1 for each in first)
         point = self._entered(node, point)
+        for reset in node.fresh:
+            if isinstance(reset, Reset):
+                point = self._reset(reset, point)
         if first:
             point = _known(point, first)
         seen: dict[str, set[Pair]] = {bucket: set(pairs) for bucket, pairs in point.items()}

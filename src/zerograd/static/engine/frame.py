@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from zerograd.static.engine.ir import Block, Loop, Node
 from zerograd.static.engine.unit import ClassUnit, Unit
-from zerograd.static.engine.values import NOTHING, Named, Value
+from zerograd.static.engine.values import NOTHING, External, Instance, Named, Value
+from zerograd.static.engine.words import WELL_KNOWN
 
 if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
@@ -80,6 +81,8 @@ class Frame:
             if value is not None:
                 return value
         found = self.program.global_value(self.unit, name)
+        if found is None and name in WELL_KNOWN and not self.unit.stars:
+            return External(WELL_KNOWN[name])  # code is posted without its imports
         return found if found is not None else Named(name)
 
     def assign(self, name: str, value: Value) -> None:
@@ -102,6 +105,10 @@ class Frame:
             return known
         if name in self.locals:
             mark = f"{name}#{self.number}"
+            value = self.locals[name]
+            if isinstance(value, Instance) and not self.versions.get(name):
+                # the same object in all its methods
+                return f"{value.cls.name}:{value.key}", frozenset((mark,)), False
             return f"{mark}.{self.versions.get(name, 0)}", frozenset((mark,)), False
         if self.outer is not None and name in self.outer.locals:
             return self.outer.spelling(name)

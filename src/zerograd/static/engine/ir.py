@@ -153,6 +153,7 @@ class Loop(Node):
     __slots__ = (
         "body",
         "endless",
+        "fresh",
         "node",
         "once",
         "otherwise",
@@ -167,6 +168,7 @@ class Loop(Node):
         self.parent = parent
         self.body: Block = []
         self.otherwise: Block = []
+        self.fresh: Block = []  # what is made anew as the loop is entered
         self.varying: set[str] = set()
         self.endless = False
         self.once = False  # its body is run a single time
@@ -245,7 +247,7 @@ def inner_blocks(node: Node) -> list[Block]:
     if isinstance(node, Branch):
         return [node.then, node.otherwise]
     if isinstance(node, Loop):
-        return [node.body, node.otherwise]
+        return [node.fresh, node.body, node.otherwise]
     if isinstance(node, Scope):
         return [node.body]
     if isinstance(node, Attempt):

@@ -10,16 +10,16 @@ from zerograd.lifecycle.events import EventKind, Spot
 from zerograd.lifecycle.findings import Finding, explain
 from zerograd.lifecycle.judge import Literal, Verdict, judge_set
 from zerograd.lifecycle.machine import advance
-from zerograd.lifecycle.state import BucketState, Contribution, Phase
+from zerograd.lifecycle.state import BucketState
 from zerograd.rules import BY_CODE
-from zerograd.static.engine.conditions import SYNC
+from zerograd.static.engine.early import EarlyClears
 from zerograd.static.engine.ir import Block, Branch, Doubt, Happening, Loop, inner_blocks
 from zerograd.static.engine.objects import is_by_hand
 from zerograd.static.engine.words import OPTIMIZER_WORDS, words_of
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
-    from zerograd.static.engine.flow import Flow, Pair
+    from zerograd.static.engine.flow import Flow
     from zerograd.static.engine.program import Program
 
 _AT_STEP = tuple(
@@ -35,7 +35,7 @@ BEFORE = "one iteration back: "
 NO_GUARDS: frozenset[str] = frozenset()
 
 
-class Judgement:
+class Judgement(EarlyClears):
     """Judges one root once its states are known."""
 
     def __init__(
@@ -47,17 +47,8 @@ class Judgement:
         atoms: dict[str, int],
         doubted: bool,
     ) -> None:
-        self._program = program
-        self._buckets = buckets
-        self._flow = flow
-        self._keys = {number: key for key, number in atoms.items()}
-        self._uses: dict[str, set[str]] = {}
+        super().__init__(program, buckets, flow, atoms)
         self._doubted = doubted  # the loop around it is assumed, and others may clear
-        self._names = {
-            each.optimizer.key: each.name
-            for each in reversed(buckets.happenings)
-            if each.optimizer is not None and each.name
-        }
         _mark_guards(block, NO_GUARDS, NO_GUARDS, set())
 
     def findings(self) -> Iterable[Finding]:
@@ -69,7 +60,8 @@ class Judgement:
             elif node.kind is EventKind.CLIP:
                 yield from self._judge(node, _AT_CLIP, node.event.buckets)
             elif node.kind is EventKind.CLEAR:
-                yield from self._cleared_early(node)
+                for name, state, certain in self._cleared_early(node):
+                    yield self._finding(node, "ZG501", state, certain, name)
             elif node.kind is EventKind.TOUCH:
                 yield from self._absent(node)
 
@@ -150,10 +142,11 @@ class Judgement:
         if condition in own:
             return True
         condition = condition.removeprefix(BEFORE)
+        missed = EventKind.SCALER_UPDATE if verdict.rule.code == "ZG302" else EventKind.CLEAR
         clears = [
             each
             for each in self._buckets.happenings
-            if each.kind is EventKind.CLEAR and condition in each.guards
+            if each.kind is missed and condition in each.guards
         ]
         if not clears and condition != verdict.condition[0]:
             return False  # what was so one iteration back must have kept a clear from running
@@ -172,7 +165,7 @@ class Judgement:
                 state, _ = self._flow.states[number]
                 if event.owner in state.stepped:
                     judged.append((state, advance(state, event, bucket)))
-            if not judged or any(after.suspicion is None for _, after in judged):
+            if not judged or not all(_is_suspected(after, event.owner) for _, after in judged):
                 continue
             if self._is_confirmed(bucket, node.spot):
                 left = judged[0][1].suspicion
@@ -219,113 +212,6 @@ class Judgement:
                 if found is not None and found.step == step:
                     return True
         return False
-
-    def _cleared_early(self, node: Happening) -> Iterable[Finding]:
-        """ZG501: in an iteration after one that did not step, the clear drops what was filled."""
-        event = node.event
-        if event is None or node.inside or node.loop is None:
-            return
-        # Accelerate's own boundary stands around steps and clears alike.
-        varying = {
-            key for key in node.inner if key != SYNC and self._program.varies(node.loop, key)
-        }
-        for owner, guard in self._window_guards(node):
-            if varying - {guard}:
-                continue  # a condition of its own, which may be the window's start
-            number = next(n for n, key in self._keys.items() if key == guard)
-            for truth in (0, 1):
-                before = -(number * 2 + truth) - 1
-                held = [b for b in event.buckets if b in self._buckets.holdings[owner]]
-                if not held or truth == self._stepping_side(owner, guard):
-                    continue
-                strict = guard in node.guards  # then a step before it in this round excuses it
-                # A part that no loss fills, an unused head, is thrown away with the rest.
-                held = [b for b in held if self._is_filled(node, b, before)]
-                if held and all(self._drops(node, b, owner, before, strict) for b in held):
-                    name = self._names.get(owner, owner)
-                    state = self._example(node, held[0], before)
-                    yield self._finding(node, "ZG501", state, not self._is_doubted(node), name)
-                    return
-
-    def _window_guards(self, node: Happening) -> Iterable[tuple[str, str]]:
-        """Yield the owners whose step stands under a counter in the loop of this clear."""
-        for each in self._buckets.happenings:
-            if each.kind is not EventKind.STEP or each.optimizer is None:
-                continue
-            for key in sorted(each.guards):
-                atom = self._program.atoms.get(key)
-                known = key in self._keys.values()
-                counts = known and atom is not None and atom.counter
-                if counts and each.loop is not None and self._program.varies(each.loop, key):
-                    yield each.optimizer.key, key
-
-    def _stepping_side(self, owner: str, guard: str) -> int:
-        """Return 1 if the owner steps where the guard is true, else 0."""
-        for each in self._buckets.happenings:
-            if each.kind is not EventKind.STEP or each.optimizer is None:
-                continue
-            if each.optimizer.key == owner and guard in each.guards:
-                number = next(n for n, key in self._keys.items() if key == guard)
-                reached = self._flow.reached.get(id(each), {}).values()
-                true = any(number * 2 + 1 in literals for pairs in reached for _, literals in pairs)
-                return int(true)
-        return 1
-
-    def _judged(self, node: Happening, bucket: str, before: int) -> list[Pair]:
-        return [
-            pair
-            for pair in self._flow.reached[id(node)].get(bucket, ())
-            if before in pair[1] and not self._flow.states[pair[0]][0].unknown
-        ]
-
-    def _is_filled(self, node: Happening, bucket: str, before: int) -> bool:
-        return any(
-            self._flow.states[number][0].contributions
-            for number, _ in self._judged(node, bucket, before)
-        )
-
-    def _drops(self, node: Happening, bucket: str, owner: str, before: int, strict: bool) -> bool:
-        """Do all judged states lose something, but for those that another way stepped?"""
-        drops = []
-        for number, _ in self._judged(node, bucket, before):
-            state = self._flow.states[number][0]
-            if strict or state.phase(owner) is not Phase.SPENT:
-                drops.append(
-                    any(
-                        not each.used_by and self._is_meant(each, owner)
-                        for each in state.contributions
-                    )
-                )
-        return bool(drops) and all(drops)
-
-    def _is_meant(self, each: Contribution, owner: str) -> bool:
-        """Is it a loss for `owner`: its step uses it, and it is proved or nobody else could?"""
-        if each.backward not in self._stepped_on(owner):
-            return False
-        return owner in each.fills or not any(
-            each.backward in self._stepped_on(other)
-            for other in self._buckets.optimizers
-            if other != owner
-        )
-
-    def _stepped_on(self, owner: str) -> set[str]:
-        """Return the backwards that a step of `owner` is ever reached with."""
-        if owner not in self._uses:
-            self._uses[owner] = {
-                each.backward
-                for step in self._buckets.happenings
-                if step.kind is EventKind.STEP and step.event and step.event.owner == owner
-                for bucket in self._buckets.holdings.get(owner, ())
-                for number, _ in self._flow.reached.get(id(step), {}).get(bucket, ())
-                for each in self._flow.states[number][0].contributions
-            }
-        return self._uses[owner]
-
-    def _example(self, node: Happening, bucket: str, before: int) -> BucketState:
-        states = [self._flow.states[number][0] for number, _ in self._judged(node, bucket, before)]
-        return next(
-            state for state in states if any(not each.used_by for each in state.contributions)
-        )
 
     def _absent(self, node: Happening) -> Iterable[Finding]:
         """ZG104: some path gets here before the first backward, or after a clear to None."""
@@ -378,6 +264,11 @@ class Judgement:
             if each.spot == spot:
                 return each.unit.source.segment(each.node)
         return ""
+
+
+def _is_suspected(after: BucketState, owner: str) -> bool:
+    """Is what another's loss left behind proved to have come here?"""
+    return after.suspicion is not None and owner in after.suspicion.left.fills
 
 
 def _mark_guards(

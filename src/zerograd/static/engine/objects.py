@@ -39,6 +39,7 @@ from zerograd.static.engine.words import (
 
 if TYPE_CHECKING:
     from zerograd.static.engine.frame import Frame
+    from zerograd.static.engine.ir import Loop
     from zerograd.static.engine.unit import ClassUnit
 
 FUEL = 60_000  # expressions read for one file: some hundred times what a large script needs
@@ -125,6 +126,28 @@ class Objects:
 
     def new_leaf(self, frame: Frame) -> Leaf:
         return Leaf(self._provisional("leaf"))
+
+    def required(self, frame: Frame, name: str) -> Leaf:
+        """Return the leaf that a tensor becomes by being told to require a gradient.
+
+        In a loop that does not make the tensor anew, it is told so again and again,
+        and keeps its gradient.
+        """
+        leaf = self.new_leaf(frame)
+        loop = frame.loop
+        if loop is None or self.is_stored(loop, name):
+            frame.assign(name, self.christened(frame, leaf, name))
+            return leaf
+        self._unnamed.discard(leaf.key)
+        leaf.key = self._qualified(frame, name)
+        self.made.add(leaf.key)
+        loop.fresh.append(Reset(frozenset((leaf.key,))))
+        frame.assign(name, leaf)
+        return leaf
+
+    def is_stored(self, loop: Loop, name: str) -> bool:
+        """Does the loop assign the name anew?"""
+        raise NotImplementedError
 
     def new_scaler(self, live: bool = True) -> Scaler:
         return Scaler(self._provisional("scaler"), live)
@@ -223,6 +246,13 @@ class Objects:
         if is_optimizer_name(path) or self._is_cleared_and_stepped(frame, path):
             return self.named_optimizer(path)
         return None
+
+    def spelled_optimizer(self, frame: Frame, value: Value, receiver: str) -> Optimizer | None:
+        """Return the optimizer that only the spelling tells of: what made it was not seen."""
+        seen = not isinstance(value, Tensor) and value not in (NOTHING, MADE, WRAPPED)
+        if seen or not receiver or is_scheduler_name(receiver) or not is_optimizer_name(receiver):
+            return None
+        return self.named_optimizer(self._qualified(frame, receiver))
 
     def _is_cleared_and_stepped(self, frame: Frame, path: str) -> bool:
         """Does the file step and clear something of that name, or hand it to a scaler's step?"""

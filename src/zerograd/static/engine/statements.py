@@ -30,7 +30,7 @@ from zerograd.static.engine.ir import (
     has_effect,
     walk,
 )
-from zerograd.static.engine.keys import joined
+from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.stores import names_stored
 from zerograd.static.engine.uncalled import uncalled
 from zerograd.static.engine.unit import ClassUnit
@@ -38,6 +38,7 @@ from zerograd.static.engine.values import (
     NOTHING,
     Class,
     Function,
+    Leaf,
     Params,
     Several,
     Value,
@@ -143,6 +144,11 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     if items and all(_is_one_param(item) for item in items):
         # A loop over parameters does one thing to all of them.
         bind(frame, node.target, items[0])
+        frame.out.extend(read_block(frame, node.body))
+        return
+    if len(items) > MOST_UNROLLED and all(isinstance(item, Leaf | Params) for item in items):
+        # So does one over a long list of weights.
+        bind(frame, node.target, Params(keys_of(Several(items)), one=True))
         frame.out.extend(read_block(frame, node.body))
         return
     lasting = [item for item in items if program.is_lasting(item, deep=True)]

@@ -6,7 +6,7 @@ import ast
 
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.emit import is_false
-from zerograd.static.engine.frame import Frame
+from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Haze
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.training import (
@@ -102,16 +102,18 @@ def thing_method(
         return scaler_method(frame, node, program.named_scaler(path), name, arguments)
     if name == "backward":
         return _backward(frame, node, base, arguments)
-    if name == "step":
-        optimizer = program.as_optimizer(frame, base, node)
+    if name == "step" or clears_by_name(name):
+        receiver = path_of(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+        optimizer = program.as_optimizer(frame, base, node) or program.spelled_optimizer(
+            frame, base, receiver
+        )
         if optimizer is not None:
-            return optimizer_method(frame, node, optimizer, name, arguments)
-        return NOTHING
-    if clears_by_name(name) and not isinstance(base, Tensor):
-        optimizer = program.as_optimizer(frame, base, node)
-        if optimizer is not None:
-            return optimizer_method(frame, node, optimizer, "zero_grad", arguments)
-        clear(frame, node, base, arguments)
+            called = "step" if name == "step" else "zero_grad"
+            return optimizer_method(frame, node, optimizer, called, arguments)
+        if name != "step":
+            # no tensor has it: then this is a network after all
+            is_thing = not isinstance(base, Tensor) or not receiver
+            clear(frame, node, base if is_thing else Named(receiver), arguments)
         return NOTHING
     if path and is_optimizer_name(path) and not is_scheduler_name(path):
         optimizer = program.named_optimizer(path)
@@ -164,6 +166,11 @@ def _require(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) ->
         return base
     if is_false(wanted):
         return Tensor()
+    if isinstance(base, Leaf):
+        return base
+    receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if isinstance(receiver, ast.Name):
+        return program.required(frame, receiver.id)
     return program.new_leaf(frame)
 
 

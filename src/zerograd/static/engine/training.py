@@ -33,6 +33,8 @@ from zerograd.static.engine.values import (
 from zerograd.static.engine.words import CLIPS, words_of
 
 _LOSSES = frozenset(("loss", "losses", "closure", "fn", "func", "objective"))
+# words of methods that speak of steps and take none
+_ONLY_ABOUT = frozenset(("virtual", "get", "set", "num", "is", "has", "should", "count", "steps"))
 
 
 def fill(frame: Frame, node: ast.AST, loss: Value, arguments: Arguments) -> None:
@@ -98,7 +100,9 @@ def step(
     scaler: str = "",
 ) -> None:
     """A step of an optimizer; a closure's every return to it is the step."""
-    optimizer = frame.program.as_optimizer(frame, target, node)
+    optimizer = frame.program.as_optimizer(frame, target, node) or frame.program.spelled_optimizer(
+        frame, target, path_of(named_at)
+    )
     if optimizer is None:
         return
     closure = next((each for each in arguments.all() if isinstance(each, Function)), None)
@@ -138,7 +142,7 @@ def optimizer_method(
     elif name == "add_param_group":
         if optimizer.keys is not None:
             optimizer.keys |= keys_of(arguments.first())
-    elif "step" in name and name != "first_step":
+    elif _updates(name):
         step(frame, node, optimizer, arguments, receiver)
         wipes = arguments.named.get("zero_grad")
         if wipes is not None and not is_false(wipes):
@@ -151,6 +155,13 @@ def optimizer_method(
     elif name in ("prepare", "setup"):
         return optimizer
     return NOTHING
+
+
+def _updates(name: str) -> bool:
+    """Does a method of this name step: `second_step`, `clip_and_step`, but not `virtual_step`?"""
+    return (
+        "step" in name and name != "first_step" and _ONLY_ABOUT.isdisjoint(name.lower().split("_"))
+    )
 
 
 def _is_handed_a_loss(arguments: Arguments) -> bool:
@@ -191,7 +202,11 @@ def scaler_method(
         named_at = node.args[0] if node.args else node
         step(frame, node, arguments.first(), arguments, named_at, scaler=scaler.key)
     elif name in ("unscale_", "unscale"):
-        optimizer = frame.program.as_optimizer(frame, arguments.first(), node)
+        given = arguments.first()
+        spelled = path_of(node.args[0]) if node.args else ""
+        optimizer = frame.program.as_optimizer(
+            frame, given, node
+        ) or frame.program.spelled_optimizer(frame, given, spelled)
         if optimizer is not None:
             emit(frame, EventKind.UNSCALE, node, optimizer=optimizer, scaler=scaler.key)
     elif name == "update":

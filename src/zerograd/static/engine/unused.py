@@ -36,7 +36,8 @@ def unused(buckets: Buckets) -> Iterator[Finding]:
             for each in buckets.happenings
         )
         shared = any(held & set(buckets.holdings[other]) for other in stepped)
-        if not filled or shared or _is_handed_on(node.unit.source.text, node.name):
+        text = _without_comments(node.unit.source.lines)
+        if not filled or shared or _is_handed_on(text, node.name) or _measures(text):
             continue
         rule = BY_CODE["ZG203"]
         stepped.add(optimizer.key)  # say it once
@@ -47,6 +48,18 @@ def unused(buckets: Buckets) -> Iterator[Finding]:
             advice=rule.advice.format_map({"owner": node.name}),
             owner=node.name,
         )
+
+
+def _without_comments(lines: list[str]) -> str:
+    return "\n".join(line.split("#", 1)[0] for line in lines)
+
+
+def _measures(text: str) -> bool:
+    """Is it about the time, the memory or the gradients themselves, not about training?"""
+    return bool(
+        re.search(r"timeit|perf_counter|synchronize\(|benchmark|profil|memory_allocated", text)
+        or re.search(r"\.grad\b", text)
+    )
 
 
 def _is_handed_on(text: str, name: str) -> bool:

@@ -1,0 +1,161 @@
+"""Windows that a clear cuts short: filled at every micro-batch, stepped at the last only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.events import EventKind
+from zerograd.lifecycle.state import BucketState, Contribution, Phase
+from zerograd.static.engine.conditions import SYNC
+from zerograd.static.engine.ir import Happening
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.buckets import Buckets
+    from zerograd.static.engine.flow import Flow, Pair
+    from zerograd.static.engine.program import Program
+
+
+class EarlyClears:
+    """What was reached in which state, and the clears that come too early."""
+
+    def __init__(
+        self, program: Program, buckets: Buckets, flow: Flow, atoms: dict[str, int]
+    ) -> None:
+        self._program = program
+        self._buckets = buckets
+        self._flow = flow
+        self._keys = {number: key for key, number in atoms.items()}
+        self._uses: dict[tuple[str, bool], set[str]] = {}
+        self._names = {
+            each.optimizer.key: each.name
+            for each in reversed(buckets.happenings)
+            if each.optimizer is not None and each.name
+        }
+
+    def _cleared_early(self, node: Happening) -> Iterable[tuple[str, BucketState, bool]]:
+        """Yield whose window a clear cuts short, in which state, and whether that is certain.
+
+        ZG501: in an iteration after one that did not step, the clear drops what was filled.
+        """
+        event = node.event
+        if event is None or node.inside or node.loop is None:
+            return
+        # Accelerate's own boundary stands around steps and clears alike.
+        varying = {
+            key for key in node.inner if key != SYNC and self._program.varies(node.loop, key)
+        }
+        for owner, guard in self._window_guards(node):
+            if varying - {guard}:
+                continue  # a condition of its own, which may be the window's start
+            number = next(n for n, key in self._keys.items() if key == guard)
+            for truth in (0, 1):
+                before = -(number * 2 + truth) - 1
+                held = [b for b in event.buckets if b in self._buckets.holdings[owner]]
+                if not held or truth == self._stepping_side(owner, guard):
+                    continue
+                strict = guard in node.guards  # then a step before it in this round excuses it
+                # A part that no loss fills, an unused head, is thrown away with the rest.
+                held = [b for b in held if self._is_filled(node, b, before)]
+                if held and all(self._drops(node, b, owner, guard, before, strict) for b in held):
+                    name = self._names.get(owner, owner)
+                    state = self._example(node, held[0], before)
+                    yield name, state, self._counts(guard)
+                    return
+
+    def _counts(self, guard: str) -> bool:
+        """Is it a remainder or Accelerate's boundary, which only a loop can have?"""
+        return guard == SYNC or "%" in self._program.atoms[guard].text
+
+    def _window_guards(self, node: Happening) -> Iterable[tuple[str, str]]:
+        """Yield the owners whose step stands under a counter in the loop of this clear."""
+        for each in self._buckets.happenings:
+            if each.kind is not EventKind.STEP or each.optimizer is None:
+                continue
+            for key in sorted(each.guards):
+                atom = self._program.atoms.get(key)
+                known = key in self._keys.values()
+                counts = known and atom is not None and atom.counter
+                if counts and each.loop is not None and self._program.varies(each.loop, key):
+                    yield each.optimizer.key, key
+
+    def _stepping_side(self, owner: str, guard: str) -> int:
+        """Return 1 if the owner steps where the guard is true, else 0."""
+        for each in self._buckets.happenings:
+            if each.kind is not EventKind.STEP or each.optimizer is None:
+                continue
+            if each.optimizer.key == owner and guard in each.guards:
+                number = next(n for n, key in self._keys.items() if key == guard)
+                reached = self._flow.reached.get(id(each), {}).values()
+                true = any(number * 2 + 1 in literals for pairs in reached for _, literals in pairs)
+                return int(true)
+        return 1
+
+    def _judged(self, node: Happening, bucket: str, before: int) -> list[Pair]:
+        return [
+            pair
+            for pair in self._flow.reached[id(node)].get(bucket, ())
+            if before in pair[1] and not self._flow.states[pair[0]][0].unknown
+        ]
+
+    def _is_filled(self, node: Happening, bucket: str, before: int) -> bool:
+        return any(
+            self._flow.states[number][0].contributions
+            for number, _ in self._judged(node, bucket, before)
+        )
+
+    def _drops(
+        self, node: Happening, bucket: str, owner: str, guard: str, before: int, strict: bool
+    ) -> bool:
+        """Do all judged states lose something, but for those that another way stepped?"""
+        drops = []
+        for number, _ in self._judged(node, bucket, before):
+            state = self._flow.states[number][0]
+            if strict or state.phase(owner) is not Phase.SPENT:
+                drops.append(
+                    any(
+                        not each.used_by and self._is_meant(each, owner, guard)
+                        for each in state.contributions
+                    )
+                )
+        return bool(drops) and all(drops)
+
+    def _is_meant(self, each: Contribution, owner: str, guard: str) -> bool:
+        """Is it a loss for `owner`: its step uses it, and it is proved or nobody else could?"""
+        if each.backward not in self._stepped_on(owner):
+            return False
+        if owner in each.fills:
+            return True
+        others = {
+            other
+            for other in self._buckets.optimizers
+            if other != owner and each.backward in self._stepped_on(other)
+        }
+        # Those that step in the same window share it, if nothing comes between it and the step.
+        return not others or (
+            each.backward in self._stepped_on(owner, last=True)
+            and all(
+                guard in step.guards
+                for step in self._buckets.happenings
+                if step.kind is EventKind.STEP and step.event and step.event.owner in others
+            )
+        )
+
+    def _stepped_on(self, owner: str, last: bool = False) -> set[str]:
+        """Return the backwards that a step of `owner` is ever reached with, all or the last."""
+        if (owner, last) not in self._uses:
+            self._uses[owner, last] = {
+                each.backward
+                for step in self._buckets.happenings
+                if step.kind is EventKind.STEP and step.event and step.event.owner == owner
+                for bucket in self._buckets.holdings.get(owner, ())
+                for number, _ in self._flow.reached.get(id(step), {}).get(bucket, ())
+                for each in self._flow.states[number][0].contributions[-1 if last else 0 :]
+            }
+        return self._uses[owner, last]
+
+    def _example(self, node: Happening, bucket: str, before: int) -> BucketState:
+        states = [self._flow.states[number][0] for number, _ in self._judged(node, bucket, before)]
+        return next(
+            state for state in states if any(not each.used_by for each in state.contributions)
+        )
