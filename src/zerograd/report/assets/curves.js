@@ -22,7 +22,7 @@ class Curve {
 
   /** The lines of its label: what is measured, whose where there are several, and the range. */
   get words() {
-    const [, what, whose] = /^([^ ,]+)(?: |, )?(.*)$/.exec(this.name);
+    const [, what, whose] = /^([^ ,]+)(?: |, )?(.*)$/s.exec(this.name);
     const range = this.isEmpty ? "never finite"
       : this.low === this.high ? `always ${short(this.low)}` : `${short(this.low)} to ${short(this.high)}`;
     return [what.replace("_", " "), whose, range, this.isLog ? "log scale" : ""].filter((line) => line);
