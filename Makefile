@@ -23,7 +23,7 @@ DEMO := src/zerograd/demo/train.py
 .PHONY: help setup torch dev browser demo test check format lint types tests golden docs wheel clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 # Set-up: three stages, so that the slow one comes last.
 
