@@ -19,7 +19,7 @@ from zerograd.static.engine.values import (
     Value,
     leaves_of,
 )
-from zerograd.static.engine.words import is_optimizer_name
+from zerograd.static.engine.words import is_model_name, is_optimizer_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.frame import Frame
@@ -119,7 +119,7 @@ class Arguments:
     def has_modules(self) -> bool:
         return any(
             isinstance(each, Module | Instance)
-            or (isinstance(each, Named) and "model" in each.path.lower())
+            or (isinstance(each, Named) and is_model_name(each.path))
             for value in self.all()
             for each in leaves_of(value)
         )

@@ -174,9 +174,10 @@ class Buckets:
         ]
         for bucket in self.tracked:
             if self._is_unknown(bucket) and bucket not in whole:
-                # Clearing a network clears what the only optimizer holds, one would think;
-                # with several optimizers nobody knows whose it is.
-                (whole if self._alone(bucket) else part).append(bucket)
+                # Clearing a network clears what the only optimizer holds, one would think, and
+                # what an optimizer of its own holds; else nobody knows whose it is.
+                own = self._covered(node.keys, bucket.removeprefix("?"))
+                (whole if own or self._alone(bucket) else part).append(bucket)
         return tuple(whole), tuple(part)
 
     def _filled(self, node: Happening) -> tuple[str, ...]:

@@ -251,9 +251,14 @@ def _instance_method(
     if method is not None:
         return program.invoke(frame, node, method, arguments)
     value = program.instance_attribute(base, name) if program.has_attribute(base, name) else None
-    if value is not None and not isinstance(value, Named):
+    if value is not None and not (isinstance(value, Named) and _is_of_torch(name)):
         return _call_value(frame, node, value)
     return _framework_method(frame, node, base, name, arguments)
+
+
+def _is_of_torch(name: str) -> bool:
+    """Is it, whatever it was assigned, the name of something that trains?"""
+    return name in ("backward", "step", "manual_backward", "optimizers") or clears_by_name(name)
 
 
 def _framework_method(

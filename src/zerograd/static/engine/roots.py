@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
 
 
-_CLEARING = re.compile(r"zero_grad|\.grad\s*=\s*None|\.grad\.zero_|\.grad\.data\.zero_")
+_CLEARING = re.compile(
+    r"zero_grads?\s*\(|zero_grad\s*=\s*True|\.grad\s*=\s*None|\.grad\.zero_|\.grad\.data\.zero_"
+)
 _COMMON = frozenset(("step", "update", "train", "forward", "run", "__call__"))
 
 
@@ -196,8 +198,11 @@ def _others_clear(program: Program, function: Function, cls: ClassUnit | None) -
     unit = program.main
     assert isinstance(function.node, FunctionNode)
     own = unit.text_of(function.node)
+    name = function.node.name
+    # `.step(` is called on anything: there the class must be named as well
+    owner = cls.name if cls is not None and name in _COMMON else ""
     if program.project is not None and program.project.is_cleared_by_callers(
-        unit.source, function.node.name
+        unit.source, name, owner
     ):
         return True
     for method in cls.methods.values() if cls is not None else ():
@@ -206,10 +211,8 @@ def _others_clear(program: Program, function: Function, cls: ClassUnit | None) -
         if id(method) in program.called and re.search(rf"\.{method.name}\s*\(", own):
             continue  # called from here, so its clear has been seen
         return True
-    name = function.node.name
     if cls is not None:
-        # `.step(` is called on anything
-        spelled = rf"\b{cls.name}\b" + (rf"|\.{name}\s*\(" if name not in _COMMON else "")
+        spelled = rf"\b{cls.name}\b" + ("" if owner else rf"|\.{name}\s*\(")
     else:
         spelled = rf"(?<!def )\b{re.escape(name)}\b"
     concerned = re.compile(spelled)

@@ -63,6 +63,30 @@ _SAME = frozenset(
     ]
 )
 _CUTS = frozenset(["detach", "item", "tolist", "numpy", "detach_", "clone_detached", "new_tensor"])
+_OF_TENSORS = frozenset(
+    [
+        "argmax",
+        "clamp",
+        "clone",
+        "expand",
+        "flatten",
+        "flip",
+        "gather",
+        "long",
+        "max",
+        "mean",
+        "min",
+        "permute",
+        "pow",
+        "repeat",
+        "reshape",
+        "squeeze",
+        "sum",
+        "transpose",
+        "unsqueeze",
+        "view",
+    ]
+)
 _PARAMETERS = frozenset(
     ["parameters", "named_parameters", "trainable_parameters", "get_parameters"]
 )
@@ -135,6 +159,8 @@ def thing_method(
         return _tensor_method(frame, node, base, name, arguments)
     if name in _SAME:
         return base
+    if name in _OF_TENSORS:
+        return Arguments([Tensor(keys_of(base)), *arguments.all()], {}).computed()
     if name in ("prepare", "setup", "initialize"):
         return program.prepared(arguments)
     return _unseen_method(frame, node, base, name, arguments)
@@ -194,7 +220,10 @@ def _unseen_method(
         fill(frame, node, NOTHING, Arguments.none())  # forward_backward_step and its kin
         return arguments.computed()
     if makes_optimizer(name) and isinstance(base, Named | Module | Instance):
-        return frame.program.new_optimizer(Params(keys_of(base)))  # model.configure_optimizers(…)
+        # model.configure_optimizers(…), or self.get_optimizer(params, …)
+        given = arguments.has_params() or isinstance(base, Instance)
+        source = Several(arguments.all()) if given else Params(keys_of(base))
+        return frame.program.new_optimizer(source)
     if isinstance(base, Named):
         if name in ("values", "items"):
             inner = Named(f"{base.path}[*]")

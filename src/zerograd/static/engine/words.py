@@ -64,7 +64,22 @@ _TRAINABLE = frozenset(
         *("unet", "vae", "autoencoder", "module"),
     )
 )
-_LOSSES = frozenset(("loss", "losses", "criterion", "crit", "objective", "mse", "bce", "ce"))
+_LOSSES = frozenset(("loss", "losses", "criterion", "crit", "cri", "objective", "mse", "bce", "ce"))
+_ABOUT_MODELS = frozenset(
+    (
+        "name",
+        "names",
+        "path",
+        "dir",
+        "file",
+        "type",
+        "config",
+        "cfg",
+        "args",
+        "id",
+        "kwargs",
+    )
+)
 MODULE_WORDS = frozenset(
     ["net", "nets", "model", "models", "network", "networks", "module", "self"]
 )
@@ -162,6 +177,12 @@ def is_called_a_network(path: str) -> bool:
     """Is it the name of a network, and not of what one gives: `gen`, but not `gen_images`?"""
     words = words_of(path)
     return bool(words) and words[-1] in _TRAINABLE
+
+
+def is_model_name(path: str) -> bool:
+    """Does the name call it a model, and not something about one, as `model_path` does?"""
+    words = words_of(path)
+    return any("model" in word for word in words) and words[-1] not in _ABOUT_MODELS
 
 
 def is_optimizer_class(name: str) -> bool:
