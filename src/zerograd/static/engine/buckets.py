@@ -6,6 +6,8 @@ late may hold what an early line clears.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.static.engine.ir import Block, Happening, Haze, Reset, walk
 from zerograd.static.engine.keys import covers, touches
@@ -41,7 +43,7 @@ class Buckets:
         for each in self.happenings:
             if each.optimizer is not None:
                 self.optimizers.setdefault(each.optimizer.key, each.optimizer)
-        self._locals: dict[str, bool] = {}  # bucket -> is it stepped within its function only?
+        self._locals: dict[tuple[str, int], bool] = {}
         self._assumed = self._assume()
         self.tracked = self._tracked()
         self.holdings = {key: self._held(each) for key, each in self.optimizers.items()}
@@ -198,13 +200,31 @@ class Buckets:
         number = _frame_of(bucket)
         if not number or number in node.frames:
             return True
-        if bucket not in self._locals:
-            self._locals[bucket] = all(
+        return any(
+            not self._is_local(key, number)
+            for key in self.optimizers
+            if bucket in self.holdings_of(key)
+        )
+
+    def _owners_in_sight(self, buckets: Iterable[str], node: Happening) -> set[str]:
+        """Return who holds these buckets, but for the optimizers of other functions."""
+        return {
+            owner
+            for bucket in buckets
+            for owner in self.owners_of(bucket)
+            if _frame_of(owner) in (0, *node.frames) or not self._is_local(owner, _frame_of(owner))
+        }
+
+    def _is_local(self, owner: str, number: int) -> bool:
+        """Is an optimizer stepped and cleared within one function only?"""
+        key = (owner, number)
+        if key not in self._locals:
+            self._locals[key] = all(
                 number in each.frames
                 for each in self.happenings
-                if each.optimizer is not None and bucket in self.holdings_of(each.optimizer.key)
+                if each.optimizer is not None and each.optimizer.key == owner
             )
-        return not self._locals[bucket]
+        return self._locals[key]
 
     def _is_made(self, bucket: str) -> bool:
         return bucket in self._made or any(covers(key, bucket) for key in self._made)
@@ -236,10 +256,10 @@ class Buckets:
         # An unseen method of an object may use any part of it: that proves none.
         proves = touches if node.sure else _is_within
         proved = [b for b in reach if any(proves(key, b) for key in keys)]
-        holders = {owner for bucket in reach for owner in self.owners_of(bucket)}
+        holders = self._owners_in_sight(reach, node)
         if len([key for key in holders if not is_by_hand(self.optimizers[key])]) == 1:
             proved = list(reach)  # there is no other that it could be meant for
-        return frozenset(owner for bucket in proved for owner in self.owners_of(bucket))
+        return frozenset(self._owners_in_sight(proved, node))
 
     def _hazed(self, node: Haze) -> tuple[str, ...]:
         if node.keys is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
@@ -98,6 +99,8 @@ def external_call(frame: Frame, dotted: str, arguments: Arguments) -> Value | No
     """Return what a call of a package's function gives, or None where it is not known."""
     root, _, name = dotted.rpartition(".")
     program = frame.program
+    if name == "filter" and _leaves_some_out(arguments.first()):
+        return Params(frozenset(f"{key}.rest" for key in keys_of(_passed(arguments))))
     if name in _PASSING:
         return _passed(arguments)
     if name in ("zip", "enumerate"):
@@ -158,6 +161,13 @@ def _accumulates(arguments: Arguments) -> bool:
     if given is None:
         return "gradient_accumulation_plugin" in arguments.named
     return not (isinstance(given, Constant) and given.value == 1)
+
+
+def _leaves_some_out(test: Value) -> bool:
+    """Is it `lambda p: id(p) not in others`? What is left is held apart from the others."""
+    return isinstance(test, Function) and bool(
+        re.search(r"\bid\(\w+\)\s+not\s+in\b", test.unit.text_of(test.node))
+    )
 
 
 def _passed(arguments: Arguments) -> Value:

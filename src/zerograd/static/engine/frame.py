@@ -34,6 +34,7 @@ class Frame:
         "program",
         "returned",
         "self_value",
+        "site",
         "spellings",
         "unit",
         "versions",
@@ -67,6 +68,7 @@ class Frame:
         self.accumulating = False  # inside `with accelerator.accumulate(…)`
         self.inside = False  # inside a method of an optimizer
         self.is_manager = False  # a generator under @contextmanager
+        self.site: tuple[Unit, ast.AST] | None = None  # where a wrapper's method is called from
         self.versions: dict[str, int] = {}
         # a parameter -> how the caller spells it, and whether that may change between calls
         self.spellings: dict[str, tuple[str, frozenset[str], bool]] = {}

@@ -153,6 +153,7 @@ class Loop(Node):
     __slots__ = (
         "body",
         "endless",
+        "entered",
         "fresh",
         "node",
         "once",
@@ -174,6 +175,7 @@ class Loop(Node):
         self.once = False  # its body is run a single time
         self.steppers: frozenset[str] | None = None  # owners that step in it, once asked for
         self.pseudo = False  # a method that some loop elsewhere calls
+        self.entered: frozenset[int] = frozenset()  # the functions that such a call enters
 
 
 class Scope(Node):

@@ -10,8 +10,10 @@ from zerograd.lifecycle.events import EventKind, Spot
 from zerograd.lifecycle.findings import Finding, explain
 from zerograd.lifecycle.judge import Literal, Verdict, judge_set
 from zerograd.lifecycle.machine import advance
+from zerograd.lifecycle.rule import Rule
 from zerograd.lifecycle.state import BucketState
 from zerograd.rules import BY_CODE
+from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.early import EarlyClears
 from zerograd.static.engine.ir import Block, Branch, Doubt, Happening, Loop, inner_blocks
 from zerograd.static.engine.objects import is_by_hand
@@ -33,6 +35,9 @@ _AT_CLIP = (BY_CODE["ZG301"], BY_CODE["ZG304"])
 
 BEFORE = "one iteration back: "
 NO_GUARDS: frozenset[str] = frozenset()
+
+
+States = dict[BucketState, list[frozenset[Literal]]]
 
 
 class Judgement(EarlyClears):
@@ -72,10 +77,8 @@ class Judgement(EarlyClears):
         if not any(each.rule.code in ("ZG101", "ZG402") and each.certain for each in found):
             yield from self._leaked(node)
 
-    def _states(
-        self, node: Happening, bucket: str, *, certain_only: bool
-    ) -> dict[BucketState, list[frozenset[Literal]]]:
-        states: dict[BucketState, list[frozenset[Literal]]] = {}
+    def _states(self, node: Happening, bucket: str, *, certain_only: bool) -> States:
+        states: States = {}
         for number, literals in self._flow.reached[id(node)].get(bucket, ()):
             state, doubt = self._flow.states[number]
             # A loss that was certainly thrown away is no other's to make good between two runs.
@@ -94,24 +97,20 @@ class Judgement(EarlyClears):
         )
 
     def _judge(
-        self, node: Happening, rules: Iterable[object], buckets: tuple[str, ...]
+        self, node: Happening, rules: Iterable[Rule], buckets: tuple[str, ...]
     ) -> Iterable[Finding]:
         event = node.event
         assert event is not None
         found: list[Verdict] = []
         for strict in (True, False):
-            chosen = [
-                rule
-                for rule in rules
-                if (rule.code in _NEEDS_CERTAINTY) is strict  # type: ignore[attr-defined]
-            ]
+            chosen = [rule for rule in rules if (rule.code in _NEEDS_CERTAINTY) is strict]
             held = {
                 bucket: self._states(node, bucket, certain_only=strict)
                 for bucket in buckets
                 if bucket in self._flow.reached[id(node)]
             }
             if chosen and held:
-                found.extend(judge_set(held, event, chosen, self._varies_at(node)))  # type: ignore[arg-type]
+                found.extend(self._verdicts(node, held, chosen))
         for verdict in found:
             lone = node.loop is None or (node.loop.pseudo and verdict.rule.code == "ZG202")
             if lone and verdict.rule.code in _ONLY_IN_LOOPS:
@@ -121,6 +120,29 @@ class Judgement(EarlyClears):
             if verdict.rule.code == "ZG401":
                 certain = certain and self._is_surely_empty(node)
             yield self._finding(node, verdict.rule.code, verdict.state, certain)
+
+    def _verdicts(
+        self, node: Happening, held: dict[str, States], rules: list[Rule]
+    ) -> list[Verdict]:
+        """Judge; what Accelerate's windows leave open is settled by a window of one."""
+        assert node.event is not None
+        verdicts = judge_set(held, node.event, rules, self._varies_at(node))
+        if SYNC not in node.guards or all(each.certain for each in verdicts):
+            return verdicts
+        inside = (f"{BEFORE}{SYNC}", False)
+        alone: dict[str, States] = {
+            bucket: {
+                state: [each for each in under if inside not in each]
+                for state, under in states.items()
+            }
+            for bucket, states in held.items()
+        }
+        sure = {
+            each.rule.code: each
+            for each in judge_set(alone, node.event, rules, self._varies_at(node))
+            if each.certain and each.rule.code == "ZG101"
+        }
+        return [sure.get(each.rule.code, each) for each in verdicts]
 
     def _varies_at(self, node: Happening) -> Callable[[str], bool]:
         """Return what tells whether a condition changes in the loop around `node`."""

@@ -138,7 +138,8 @@ class Program(Readings):
             base, mark, number = name.partition("#")
             if base == "self":
                 continue  # the same object in every call; its attributes have names of their own
-            if mark and (loop.pseudo or int(number) not in open_frames):
+            known = loop.entered if loop.pseudo else open_frames
+            if mark and (int(number) in known) is loop.pseudo:
                 return True  # a local of a function that is called anew each time
         return False
 

@@ -145,8 +145,10 @@ def _looped(block: Block) -> Block:
     loop.pseudo = True
     loop.body = [Haze(None, whole=False, doubt=Doubt.BETWEEN), *block]
     for node in walk(block):
-        if isinstance(node, Happening) and node.loop is None:
-            node.loop = loop
+        if isinstance(node, Happening):
+            loop.entered |= node.frames
+            if node.loop is None:
+                node.loop = loop
     return [loop]
 
 
