@@ -231,10 +231,16 @@ def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
 
 
 def _choice(frame: Frame, node: ast.IfExp) -> Value:
+    program = frame.program
     test = test_of(frame, node.test)
+    guarded = program.guarded
+    program.guarded = guarded or frame.unit.mentions_gradient(node.test)
     if test.kind in ("always", "never"):
-        return evaluate(frame, node.body if test.kind == "always" else node.orelse)
-    return joined([evaluate(frame, node.body), evaluate(frame, node.orelse)])
+        value = evaluate(frame, node.body if test.kind == "always" else node.orelse)
+    else:
+        value = joined([evaluate(frame, node.body), evaluate(frame, node.orelse)])
+    program.guarded = guarded
+    return value
 
 
 def _lambda(frame: Frame, node: ast.Lambda) -> Value:

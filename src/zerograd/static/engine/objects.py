@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 FUEL = 60_000  # expressions read for one file: some hundred times what a large script needs
 _HAND = "by hand: "
+# what a wrapper of one optimizer calls it
+_INNER = {("optimizer",), ("optim",), ("opt",), ("base", "optimizer"), ("inner", "optimizer")}
 
 
 class TooLong(Exception):
@@ -217,7 +219,10 @@ class Objects:
         return found
 
     def named_optimizer(self, path: str) -> Optimizer:
-        """Return the optimizer known by `path` only."""
+        """Return the optimizer known by `path` only. What a wrapper holds is the wrapper's own."""
+        outer, _, inner = path.rpartition(".")
+        if is_optimizer_name(outer) and words_of(inner) in _INNER:
+            return self.named_optimizer(outer)
         found = self._named.get(path)
         if found is None:
             found = self._named[path] = Optimizer(path, None)
