@@ -86,7 +86,7 @@ class RunLog:
     def _unused(
         self, bucket: str, state: BucketState, holders: tuple[str, ...]
     ) -> Iterator[RunFault]:
-        # By bucket: who has stepped it may be gone, as what a wrapper holds goes before the wrapper.
+        # By bucket: who has stepped it may be gone, as a wrapped optimizer before its wrapper.
         if self.filled[bucket] < OFTEN or bucket in self.stepped:
             return
         for owner in holders:
