@@ -251,6 +251,8 @@ def _instance_method(
     if method is not None:
         return program.invoke(frame, node, method, arguments)
     value = program.instance_attribute(base, name) if program.has_attribute(base, name) else None
+    if isinstance(value, Named) and name[:1].isupper() and arguments.all():
+        return forward(frame, frozenset((value.path,)), arguments)  # self.BCE_loss: no class
     if value is not None and not (isinstance(value, Named) and _is_of_torch(name)):
         return _call_value(frame, node, value)
     return _framework_method(frame, node, base, name, arguments)

@@ -137,7 +137,7 @@ class Objects:
         """
         leaf = self.new_leaf(frame)
         loop = frame.loop
-        if loop is None or self.is_stored(loop, name):
+        if loop is None or self.is_stored(loop, name) or self._is_made_inside(frame, loop, name):
             frame.assign(name, self.christened(frame, leaf, name))
             return leaf
         self._unnamed.discard(leaf.key)
@@ -146,6 +146,14 @@ class Objects:
         loop.fresh.append(Reset(frozenset((leaf.key,))))
         frame.assign(name, leaf)
         return leaf
+
+    def _is_made_inside(self, frame: Frame, loop: Loop, name: str) -> bool:
+        """Does a function that the loop calls give the name its value?"""
+        return bool(frame.versions.get(name)) and not self.is_open_at(loop, frame)
+
+    def is_open_at(self, loop: Loop, frame: Frame) -> bool:
+        """Does the loop stand in this function, or in one that it is called from?"""
+        raise NotImplementedError
 
     def is_stored(self, loop: Loop, name: str) -> bool:
         """Does the loop assign the name anew?"""

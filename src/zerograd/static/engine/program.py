@@ -123,6 +123,10 @@ class Program(Readings):
         marks.update(f"{name}#{frame.number}" for name in stored if name[0] != ".")
         self.loops[id(loop)] = frozenset(marks), frozenset((*self._stack, frame.number))
 
+    def is_open_at(self, loop: Loop, frame: Frame) -> bool:
+        _, open_frames = self.loops.get(id(loop), (frozenset[str](), frozenset[int]()))
+        return frame.number in open_frames
+
     def is_stored(self, loop: Loop, name: str) -> bool:
         return name in self.loops.get(id(loop), (frozenset[str](),))[0]
 
