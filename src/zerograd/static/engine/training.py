@@ -33,8 +33,6 @@ from zerograd.static.engine.values import (
 from zerograd.static.engine.words import CLIPS, words_of
 
 _LOSSES = frozenset(("loss", "losses", "closure", "fn", "func", "objective"))
-# words of methods that speak of steps and take none
-_ONLY_ABOUT = frozenset(("virtual", "get", "set", "num", "is", "has", "should", "count", "steps"))
 
 
 def fill(frame: Frame, node: ast.AST, loss: Value, arguments: Arguments) -> None:
@@ -100,9 +98,7 @@ def step(
     scaler: str = "",
 ) -> None:
     """A step of an optimizer; a closure's every return to it is the step."""
-    optimizer = frame.program.as_optimizer(frame, target, node) or frame.program.spelled_optimizer(
-        frame, target, path_of(named_at)
-    )
+    optimizer = frame.program.as_optimizer(frame, target, node)
     if optimizer is None:
         return
     closure = next((each for each in arguments.all() if isinstance(each, Function)), None)
@@ -142,7 +138,7 @@ def optimizer_method(
     elif name == "add_param_group":
         if optimizer.keys is not None:
             optimizer.keys |= keys_of(arguments.first())
-    elif _updates(name):
+    elif "step" in name and name != "first_step":
         step(frame, node, optimizer, arguments, receiver)
         wipes = arguments.named.get("zero_grad")
         if wipes is not None and not is_false(wipes):
@@ -155,13 +151,6 @@ def optimizer_method(
     elif name in ("prepare", "setup"):
         return optimizer
     return NOTHING
-
-
-def _updates(name: str) -> bool:
-    """Does a method of this name step: `second_step`, `clip_and_step`, but not `virtual_step`?"""
-    return (
-        "step" in name and name != "first_step" and _ONLY_ABOUT.isdisjoint(name.lower().split("_"))
-    )
 
 
 def _is_handed_a_loss(arguments: Arguments) -> bool:
@@ -202,11 +191,7 @@ def scaler_method(
         named_at = node.args[0] if node.args else node
         step(frame, node, arguments.first(), arguments, named_at, scaler=scaler.key)
     elif name in ("unscale_", "unscale"):
-        given = arguments.first()
-        spelled = path_of(node.args[0]) if node.args else ""
-        optimizer = frame.program.as_optimizer(
-            frame, given, node
-        ) or frame.program.spelled_optimizer(frame, given, spelled)
+        optimizer = frame.program.as_optimizer(frame, arguments.first(), node)
         if optimizer is not None:
             emit(frame, EventKind.UNSCALE, node, optimizer=optimizer, scaler=scaler.key)
     elif name == "update":
@@ -291,8 +276,7 @@ def gradient_method(
     inside_torch = isinstance(gradient.of, Named) and not frame.program.is_trained(gradient.of)
     if inside_torch and not wipes:
         return gradient
-    if name.endswith("_"):
-        touch(frame, node, gradient)
+    touch(frame, node, gradient)
     if name == "copy_":
         emit(frame, EventKind.ASSIGN, node, keys=keys_of(gradient.of))
     elif name.startswith("add"):
@@ -313,13 +297,18 @@ def gradient_method(
     return gradient
 
 
-def touch(frame: Frame, node: ast.AST, gradient: Gradient) -> None:
+def touch(frame: Frame, node: ast.AST, gradient: Gradient, name: str = "") -> None:
     """`.grad` used as a tensor: it must be there."""
-    if frame.program.guarded or not isinstance(gradient.of, Params | Leaf | Module | Instance):
+    program = frame.program
+    owner = gradient.of
+    known = isinstance(owner, Params | Leaf | Module | Instance)
+    if program.guarded or program.peeking or not known:
+        return
+    if isinstance(owner, Params) and owner.filled:
         return
     written = node.func if isinstance(node, ast.Call) else node
-    name = path_of(written).split(".grad", 1)[0]
-    emit(frame, EventKind.TOUCH, node, keys=keys_of(gradient.of), name=name)
+    name = name or path_of(written).split(".grad", 1)[0]
+    emit(frame, EventKind.TOUCH, node, keys=keys_of(owner), name=name)
 
 
 def by_wrapper(
