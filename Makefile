@@ -23,7 +23,7 @@ DEMO := src/zerograd/demo/train.py
 .PHONY: help setup torch dev browser demo test check format lint types tests golden docs wheel clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 # Set-up: three stages, so that the slow one comes last.
 
@@ -124,7 +124,7 @@ bench-accuracy: $(STAMPS)/dev ## findings on pinned public code: precision and r
 bench-agreement: $(STAMPS)/dev ## 10,000 generated programs: the checker against the live witness
 	$(PY) -m benchmarks.agreement --programs $(PROGRAMS) --jobs $(JOBS)
 bench-exhaustive: $(STAMPS)/dev ## 10,000 generated programs: the checker against brute force
-	$(PY) -m benchmarks.accuracy.agreement --count $(PROGRAMS)
+	$(PY) -m benchmarks.accuracy.agreement --count $(PROGRAMS) --results $(RESULTS)/exhaustive.json
 bench-check-speed: $(STAMPS)/dev ## how long `zerograd check` takes, beside ruff and rivals
 	$(PY) -m benchmarks.check_speed --training $(CORPUS) --mixed $(MIXED) --rivals $(RIVALS) \
 	  --results $(RESULTS)/check_speed.json
@@ -133,7 +133,7 @@ bench-rule-numbers: $(STAMPS)/dev ## what each fault does to training: the figur
 bench-startup: $(STAMPS)/dev ## how long `zerograd --help` takes
 	$(PY) -m benchmarks.startup
 bench-watch: $(STAMPS)/dev ## what `watch` and `run` cost a training step
-	$(PY) -m benchmarks.watch_overhead
+	$(PY) -m benchmarks.watch_overhead --output $(RESULTS)/watch_overhead.json
 bench-step: $(STAMPS)/dev ## what `Step` costs against the loop written by hand
 	$(PY) -m benchmarks.step_overhead
 bench-step-accuracy: $(STAMPS)/dev ## `Step` against one large batch, number by number
@@ -145,6 +145,6 @@ bench-arena: $(STAMPS)/dev ## GradArena on a GPU
 bench-gpt2-gpu: $(STAMPS)/dev ## `zerograd bench` of GPT-2 on a GPU
 	$(PY) -m zerograd bench --model gpt2 --device cuda --format json > $(RESULTS)/bench_gpt2_gpu.json
 bench-watch-gpu: $(STAMPS)/dev ## what `watch` costs a training step on a GPU
-	$(PY) -m benchmarks.watch_gpu
+	$(PY) -m benchmarks.watch_gpu --output $(RESULTS)/watch_gpu.json
 bench-report: $(STAMPS)/dev ## how long the page of a million steps takes to open
 	$(PY) -m benchmarks.report_page

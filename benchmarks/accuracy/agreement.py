@@ -10,8 +10,10 @@ speak or stay silent: its rule for that is its own.
 from __future__ import annotations
 
 import argparse
+import json
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks.accuracy.generate_loops import generate
 from benchmarks.accuracy.history import Fault
@@ -85,6 +87,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--show", type=int, default=5, help="programs to print of each kind")
+    parser.add_argument("--results", type=Path, help="write the counts there too")
     args = parser.parse_args()
     tally: Counter[str] = Counter()
     shown: Counter[tuple[str, str]] = Counter()
@@ -100,6 +103,9 @@ def main() -> None:
                 print(_numbered(text))
     for name, count in sorted(tally.items()):
         print(f"{count:6} {name}")
+    if args.results is not None:
+        shape = {"seeds": [args.seed, args.seed + args.count - 1], **dict(sorted(tally.items()))}
+        args.results.write_text(json.dumps(shape, indent=2) + "\n", encoding="utf-8")
 
 
 def _numbered(text: str) -> str:

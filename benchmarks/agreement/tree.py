@@ -22,7 +22,6 @@ class Block:
     body: list[Node] = field(default_factory=list)
     tag: str = ""
     whole: bool = False  # one idiom in several lines: nothing is changed inside it
-    more: list[Block] = field(default_factory=list)  # `else`, `except`, `finally`
 
 
 Node = Line | Block
@@ -37,7 +36,6 @@ def render(nodes: list[Node], depth: int = 0) -> list[str]:
             lines.append(pad + node.text if node.text else "")
         else:
             lines += [pad + node.head, *render(node.body or [Line("pass")], depth + 1)]
-            lines += render([*node.more], depth)
     return lines
 
 
@@ -47,7 +45,7 @@ def tags(nodes: list[Node]) -> Iterator[str]:
         if node.tag:
             yield node.tag
         if isinstance(node, Block):
-            yield from tags([*node.body, *node.more])
+            yield from tags(node.body)
 
 
 def places(nodes: list[Node]) -> Iterator[tuple[list[Node], int]]:
@@ -56,5 +54,3 @@ def places(nodes: list[Node]) -> Iterator[tuple[list[Node], int]]:
         yield nodes, at
         if isinstance(node, Block) and not node.whole:
             yield from places(node.body)
-            for part in node.more:
-                yield from places(part.body)

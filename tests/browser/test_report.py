@@ -242,6 +242,26 @@ def test_curves_tell_whose_they_are_and_the_value_at_the_chosen_event(
     assert "0.125" in written and "not finite" in written  # both losses in iteration 3
 
 
+@pytest.mark.parametrize("width", [390, 1200])
+def test_the_owner_of_an_event_is_one_word_on_one_line(
+    tmp_path: Path, open_page: Open, width: int
+) -> None:
+    def loop(iteration: int, path: str) -> Iterator[Happening]:
+        for owner in ("optimizer", "self.trainer.optimizers[generator_of_all]"):
+            filled = frozenset({owner})
+            yield event(K.BACKWARD, 6, owner, path, fills=filled), None
+            yield event(K.STEP, 7, owner, path), None
+
+    page = ready(open_page(make(tmp_path, steps=3, loop=loop), width=width))
+    page.focus("#stage")
+    page.keyboard.press("Home")
+    heights = page.locator("#details-body td code").evaluate_all(
+        "all => all.map((one) => one.getBoundingClientRect().height)"
+    )
+    assert heights and max(heights) < 24
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_a_run_without_events_says_so_and_nothing_breaks(tmp_path: Path, open_page: Open) -> None:
     page = ready(open_page(make(tmp_path, steps=0)))
     assert "None: nothing happened to any gradient." in page.inner_text("#findings")

@@ -532,3 +532,12 @@ def test_an_interrupt_is_one_line_from_all_processes_together(jobs):
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (130, "zerograd: interrupted\n")
+
+
+def test_comments_that_could_not_be_written_are_not_called_added(check, monkeypatch):
+    def refuse(path: str, data: bytes) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("zerograd.cli.changes.write_whole", refuse)
+    said = check(".", "--add-allow")
+    assert (said.code, said.err) == (2, "zerograd: wrong.py: not changed, Permission denied\n")

@@ -116,7 +116,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_work(option):
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"zerograd: {option} no/where.json: cannot be written (No such file or directory); "
-        "name a file in a folder that exists\n"
+        "name a file that can be, in a folder that exists\n"
     )
 
 

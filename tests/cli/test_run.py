@@ -292,3 +292,14 @@ def test_the_platforms_page_and_the_code_name_the_same_pythons():
     (row,) = [line for line in page.splitlines() if line.startswith("| Python, all tests |")]
     named = tuple(tuple(map(int, each.split("."))) for each in re.findall(r"\d+\.\d+", row))
     assert named == run.TESTED_PYTHONS
+
+
+def test_a_script_that_may_not_be_read_is_one_clear_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "script.py").write_text("open('ran', 'w')\n")
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    assert main(["run", "script.py"]) == 2
+    assert capsys.readouterr().err == (
+        "zerograd: script.py: cannot be read (Permission denied); run a script that can be\n"
+    )
+    assert not (tmp_path / "ran").exists()

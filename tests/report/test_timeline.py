@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -96,9 +97,9 @@ def test_each_loss_and_each_optimizer_has_a_curve_of_its_own() -> None:
     curves = build_timeline("run", losses).curves
     names = ["loss of opt_d", "loss of opt_g", "grad_norm of opt_d", "grad_norm of opt_g"]
     assert list(curves) == names
-    again = [happened(event(K.BACKWARD, 9, "opt_d"), loss=5.0)]
-    curves = build_timeline("run", [losses[0], *again]).curves
-    assert curves == {"loss, line 3": [(0, 1.0)], "loss, line 9": [(0, 5.0)]}
+    again = replace(event(K.BACKWARD, 9, "opt_d"), text="errors.fake.backward()")
+    curves = build_timeline("run", [losses[0], happened(again, loss=5.0)]).curves
+    assert curves == {"loss, line 3": [(0, 1.0)], "loss, errors.fake, line 9": [(0, 5.0)]}
 
 
 def test_a_loss_that_is_not_finite_stays_in_its_curve(tmp_path: Path) -> None:

@@ -295,9 +295,11 @@ def _add_allow(result: Checked) -> int:
     problems = write_all(contents)
     for problem in problems:
         print(f"zerograd: {problem}", file=sys.stderr)
+    if problems:
+        return 2
     noun = "comment" if count == 1 else "comments"
     print(f"{count} {noun} added. Say the reason in each.", file=sys.stderr)
-    return 2 if problems else 0
+    return 0
 
 
 def _since_baseline(args: argparse.Namespace, findings: list[Finding]) -> tuple[list[Finding], int]:

@@ -93,7 +93,7 @@ def write_file(path: Path, text: str, option: str = "--output") -> None:
 def _unwritable(path: Path, error: OSError, option: str) -> UsageError:
     return UsageError(
         f"{option} {path}: cannot be written ({error.strerror or error}); "
-        "name a file in a folder that exists"
+        "name a file that can be, in a folder that exists"
     )
 
 

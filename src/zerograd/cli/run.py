@@ -64,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
     target = Target(args.command_line[0], tuple(args.command_line[1:]), args.is_module)
     target.check()
+    _check_readable(args)
     version = torch_version()
     for option in ("output", "trace"):
         check_writable(getattr(args, option), f"--{option}")
@@ -96,6 +97,12 @@ def run(args: argparse.Namespace) -> int:
         trace=trace,
     )
     return run_session(target, options, shown)
+
+
+def _check_readable(args: argparse.Namespace) -> None:
+    script = args.command_line[0]
+    if not args.is_module and os.path.isfile(script) and not os.access(script, os.R_OK):
+        raise UsageError(f"{script}: cannot be read (Permission denied); run a script that can be")
 
 
 def _with_python(warning: str | None) -> str | None:

@@ -118,6 +118,7 @@ class Session:
                 verdict = run_checks(exercise, folder.file(exercise), while_waiting=self._listen)
         except _Stopped:
             return
+        self._resetting = False  # the question has gone up the screen
         screen.verdict(exercise, verdict)
         if verdict.passed:
             folder.mark_done(exercise)
@@ -127,7 +128,7 @@ class Session:
     def _listen(self) -> None:
         """Answer a key while checks run; raise _Stopped if their result is not wanted any more."""
         key = read_key(0)
-        if key in _ONLY_SHOWS:
+        if key is not None and (key in _ONLY_SHOWS or (key == "r" and not self._resetting)):
             with self._screen.between():
                 self._press(key)
         elif key in _KEYS or (self._picking and key is not None and key.isdigit()):

@@ -30,6 +30,7 @@ class RunLog:
     filled: Counter[str] = field(default_factory=Counter)
     cleared: set[str] = field(default_factory=set)
     clipped: set[str] = field(default_factory=set)
+    stepped: set[str] = field(default_factory=set)
     cleared_by: Counter[str] = field(default_factory=Counter)
     last_fill: dict[str, Event] = field(default_factory=dict)
     last_clear: dict[str, Event] = field(default_factory=dict)  # by owner
@@ -47,6 +48,7 @@ class RunLog:
         elif event.kind is EventKind.CLIP:
             self.clipped.update(event.reach)
         elif event.kind in (EventKind.STEP, EventKind.STEP_SKIPPED):
+            self.stepped.update(event.reach)
             self.last_step[event.owner] = event
 
     def split(self, bucket: str, part: str) -> None:
@@ -56,6 +58,7 @@ class RunLog:
             self.last_fill[part] = self.last_fill[bucket]
         self.cleared |= {part} if bucket in self.cleared else set()
         self.clipped |= {part} if bucket in self.clipped else set()
+        self.stepped |= {part} if bucket in self.stepped else set()
 
     def faults(
         self, states: Mapping[str, BucketState], holders: Mapping[str, tuple[str, ...]]
@@ -83,7 +86,8 @@ class RunLog:
     def _unused(
         self, bucket: str, state: BucketState, holders: tuple[str, ...]
     ) -> Iterator[RunFault]:
-        if self.filled[bucket] < OFTEN or any(owner in self.last_step for owner in holders):
+        # By bucket: who has stepped it may be gone, as a wrapped optimizer before its wrapper.
+        if self.filled[bucket] < OFTEN or bucket in self.stepped:
             return
         for owner in holders:
             # The owner's own clears count: a module may be cleared to look at other gradients.

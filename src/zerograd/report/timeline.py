@@ -6,10 +6,11 @@ machine that the rules use, so a picture can never disagree with a finding.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from zerograd.lifecycle.events import Event, EventKind, Spot
 from zerograd.lifecycle.machine import advance
@@ -17,9 +18,19 @@ from zerograd.lifecycle.state import INITIAL, BucketState, Phase
 
 CURVES = ("loss", "grad_norm")  # numbers that a trace may carry with its events
 _NOT_FINITE = ("nan", "inf", "-inf")  # as a trace spells what JSON has no number for
+_LOSS = re.compile(r"([\w.]+)\.backward\(")  # as the user calls it
 MOST_CURVES = 12  # of one process; those with the most points
 _STEPS = (EventKind.STEP, EventKind.STEP_SKIPPED)
 _FILLS = (EventKind.BACKWARD, EventKind.ASSIGN)
+
+
+class CurveKey(NamedTuple):
+    """What tells one curve from another."""
+
+    name: str
+    owner: str
+    spot: Spot
+    text: str
 
 
 class Moment(Protocol):
@@ -245,26 +256,29 @@ def _content(state: BucketState, owner: str) -> Content:
 
 def _curves(moments: Sequence[Moment]) -> dict[str, list[tuple[int, float]]]:
     """Return what was measured, a curve for each loss and for each optimizer's norm."""
-    curves: dict[tuple[str, str, Spot], list[tuple[int, float]]] = {}
+    curves: dict[CurveKey, list[tuple[int, float]]] = {}
     for moment in moments:
         for name in CURVES:
             value = moment.extra.get(name)
             if isinstance(value, (int, float)) or value in _NOT_FINITE:
-                key = (name, moment.event.owner, moment.event.spot)
+                event = moment.event
+                key = CurveKey(name, event.owner, event.spot, event.text)
                 curves.setdefault(key, []).append((moment.iteration, float(value)))
     most = sorted(curves, key=lambda key: len(curves[key]), reverse=True)[:MOST_CURVES]
-    kept = sorted(most, key=lambda key: CURVES.index(key[0]))
+    kept = sorted(most, key=lambda key: CURVES.index(key.name))
     return {_label(key, kept): curves[key] for key in kept}
 
 
-def _label(key: tuple[str, str, Spot], others: Sequence[tuple[str, str, Spot]]) -> str:
+def _label(key: CurveKey, others: Sequence[CurveKey]) -> str:
     """Return the name of a curve with as much more as tells it from the others."""
-    name, owner, spot = key
-    alike = [each for each in others if each[0] == name]
+    name, owner, spot, text = key
+    alike = [each for each in others if each.name == name]
     if len(alike) == 1:
         return name
-    if owner and len({each[1] for each in alike}) == len(alike):
+    if owner and len({each.owner for each in alike}) == len(alike):
         return f"{name} of {owner}"
-    if len({each[2].line for each in alike}) == len(alike):
-        return f"{name}, line {spot.line}"
+    if len({each.spot.line for each in alike}) == len(alike):
+        variable = _LOSS.match(text)
+        known = f"{variable[1]}, " if variable and variable[1] != name else ""
+        return f"{name}, {known}line {spot.line}"
     return f"{name} of {owner or 'the optimizer'}, {spot}"

@@ -77,22 +77,28 @@ class Project:
         folder = os.path.dirname(os.path.abspath(source.path))
         return self._locate(folder, module, level) is not None
 
-    def is_cleared_by_callers(self, source: Source, name: str) -> bool:
+    def is_cleared_by_callers(self, source: Source, name: str, owner: str = "") -> bool:
         """Does another file of the project clear gradients around a call of `name`?
 
         A function that steps an optimizer it is handed may leave the clear to its
-        callers. They are looked for by their text, in the folders around it.
+        callers. They are looked for by their text, in the folders around it; with an
+        `owner` only among the files that name this class.
         """
         own = os.path.abspath(source.path)
         stem = os.path.splitext(os.path.basename(own))[0]
+        parent = os.path.basename(os.path.dirname(own))
+        file, folder = re.escape(stem.encode()), re.escape(parent.encode())
         imports = re.compile(
-            rb"import\b.*\b%b\b|from\b.*\b%b\b" % ((re.escape(stem.encode()),) * 2)
+            # `from labml import experiment` is no import of any experiment.py
+            rb"^\s*(?:from\s+\.*(?:[\w.]*\b%b)?\s+import\b.*\b%b\b"
+            rb"|from\s+[\w.]*\b%b\s+import\b|import\s.*\b%b\b)" % (folder, file, file, file),
+            re.MULTILINE,
         )
         call = re.compile(rb"(?<!def )\b" + re.escape(name.encode()) + rb"\s*\(")
         return any(
             b"zero_grad" in data[max(0, found.start() - AROUND) : found.end() + AROUND]
             for path, data in self._clearing(os.path.dirname(own))
-            if path != own and imports.search(data)
+            if path != own and imports.search(data) and owner.encode() in data
             for found in call.finditer(data)
         )
 

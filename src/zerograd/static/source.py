@@ -38,9 +38,10 @@ class Source:
         encoding: what the bytes were decoded with.
         notebook: the cells, or None for a plain file.
         problems: parts that could not be checked (a broken cell), a line each.
+        cut_out: it stood inside of something: its first line is indented.
     """
 
-    __slots__ = ("_lines", "encoding", "notebook", "path", "problems", "text", "tree")
+    __slots__ = ("_lines", "cut_out", "encoding", "notebook", "path", "problems", "text", "tree")
 
     def __init__(
         self,
@@ -58,6 +59,8 @@ class Source:
         self.encoding = encoding
         self.notebook = notebook
         self.problems = problems
+        first = next((line for line in text.split("\n", 200) if line.strip()), "")
+        self.cut_out = notebook is None and first[:1] in (" ", "\t")
         self._lines: list[str] | None = None
 
     def __repr__(self) -> str:
@@ -201,6 +204,12 @@ def parse_tree(text: str, path: str) -> ast.Module:
     try:
         return with_room(lambda: _compile(text))
     except SyntaxError as cause:
+        if isinstance(cause, IndentationError):
+            from zerograd.static.fragments import parse_fragment
+
+            cut_out = parse_fragment(text.replace("\r\n", "\n").replace("\r", "\n"))
+            if cut_out is not None:
+                return cut_out
         raise UnreadableSourceError(
             f"{path}{f':{cause.lineno}' if cause.lineno else ''}: not checked, {_why(cause)}"
         ) from None

@@ -2,7 +2,7 @@
 
 const CURVE = 70; // pixels a curve is high
 const CURVE_ABOVE = 12, CURVE_BELOW = 10; // of these left free
-const DECADES = 100; // a curve over more than this is drawn on a logarithmic scale
+const DECADES = 100; // a curve that mostly goes over more than this is drawn on a logarithmic scale
 
 class Curve {
   constructor(name, { iteration, value }) {
@@ -15,14 +15,16 @@ class Curve {
     this.isEmpty = !finite.length;
     this.low = low;
     this.high = high;
-    this.isLog = low > 0 && high / low > DECADES;
+    // A few values near zero, as a small batch may give, do not ask for another scale.
+    const sorted = Float64Array.from(finite).sort(), rank = (share) => sorted[Math.floor(share * (sorted.length - 1))];
+    this.isLog = low > 0 && rank(0.95) / rank(0.05) > DECADES;
     this.last = finite[finite.length - 1];
     this.lost = value.length - finite.length;
   }
 
   /** The lines of its label: what is measured, whose where there are several, and the range. */
   get words() {
-    const [, what, whose] = /^([^ ,]+)(?: |, )?(.*)$/.exec(this.name);
+    const [, what, whose] = /^([^ ,]+)(?: |, )?(.*)$/s.exec(this.name);
     const range = this.isEmpty ? "never finite"
       : this.low === this.high ? `always ${short(this.low)}` : `${short(this.low)} to ${short(this.high)}`;
     return [what.replace("_", " "), whose, range, this.isLog ? "log scale" : ""].filter((line) => line);

@@ -91,6 +91,7 @@ function iterationTable(model, { p, l, m }, choose) {
       line.append(element("code", String(site.line)));
       const owner = element("td");
       owner.append(element("code", lane.owner));
+      owner.title = lane.owner; // a long one is cut
       row.append(cell, owner, line, element("td", model.contents[lane.content[mark]]));
       rows.append(row);
     }

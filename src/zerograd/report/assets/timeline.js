@@ -20,7 +20,7 @@ class Timeline {
       y += HEAD;
       process.lanes.forEach((lane, l) => { this.rows.push({ kind: "lane", p, l, y, height: LANE }); y += LANE; });
       for (const [name, points] of Object.entries(process.curves)) {
-        this.rows.push({ kind: "curve", p, curve: new Curve(name, points), y, height: CURVE });
+        this.rows.push({ kind: "curve", p, name, curve: new Curve(name, points), y, height: CURVE });
         y += CURVE;
       }
     });

@@ -19,10 +19,19 @@ from zerograd.static.engine.values import (
     Value,
     leaves_of,
 )
-from zerograd.static.engine.words import is_optimizer_name
+from zerograd.static.engine.words import is_model_name, is_optimizer_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.frame import Frame
+
+
+# what optimizers are told besides what they hold
+_SETTINGS = frozenset(
+    (
+        *("lr", "learning_rate", "betas", "eps", "weight_decay", "momentum", "nesterov", "alpha"),
+        *("dampening", "amsgrad", "foreach", "fused", "maximize", "capturable", "max_iter", "rho"),
+    )
+)
 
 
 class Arguments:
@@ -110,9 +119,18 @@ class Arguments:
     def has_modules(self) -> bool:
         return any(
             isinstance(each, Module | Instance)
-            or (isinstance(each, Named) and "model" in each.path.lower())
+            or (isinstance(each, Named) and is_model_name(each.path))
             for value in self.all()
             for each in leaves_of(value)
+        )
+
+    def held(self) -> Several:
+        """Return what an optimizer made from these arguments may hold: not its settings."""
+        return Several(
+            [
+                *self.positional,
+                *(value for name, value in self.named.items() if name not in _SETTINGS),
+            ]
         )
 
     def has_params(self) -> bool:

@@ -32,7 +32,13 @@ from zerograd.static.engine.values import (
     Tensor,
     Value,
 )
-from zerograd.static.engine.words import is_optimizer_name, is_scaler_name, words_of
+from zerograd.static.engine.words import (
+    is_called_a_network,
+    is_network_name,
+    is_optimizer_name,
+    is_scaler_name,
+    words_of,
+)
 
 _ZEROS = frozenset(("zeros", "zeros_like", "new_zeros"))
 
@@ -40,9 +46,22 @@ _ZEROS = frozenset(("zeros", "zeros_like", "new_zeros"))
 def assign(frame: Frame, node: ast.Assign) -> None:
     """`target = value`, with as many targets as there are."""
     value = evaluate(frame, node.value)
+    if _makes_a_network(frame, node, value):
+        value = MADE
     for target in node.targets:
         if not _stays(frame, target, value, node.value):
             _store(frame, node, target, value, node.value)
+
+
+def _makes_a_network(frame: Frame, node: ast.Assign, value: Value) -> bool:
+    """`net = resnet(…)`: what an unseen function gives, by the name it is given."""
+    if not isinstance(node.value, ast.Call) or not isinstance(value, Tensor):
+        return False
+    called = path_of(node.value.func)
+    if value.deps != {called} or value.leaves or is_network_name(called):
+        return False
+    known = isinstance(peek(frame, node.value.func), Named)
+    return known and all(is_called_a_network(path_of(target)) for target in node.targets)
 
 
 def _stays(frame: Frame, target: ast.expr, value: Value, right: ast.expr) -> bool:
@@ -137,7 +156,7 @@ def _assign_requirement(frame: Frame, target: ast.Attribute, value: Value) -> No
         else:
             frame.program.freeze(keys_of(owner), False)
     elif isinstance(target.value, ast.Name) and not is_false(value) and not isinstance(owner, Leaf):
-        bind(frame, target.value, frame.program.new_leaf(frame))
+        frame.program.required(frame, target.value.id)
 
 
 def assign_augmented(frame: Frame, node: ast.AugAssign) -> None:
@@ -195,8 +214,6 @@ def _update_by_hand(frame: Frame, node: ast.stmt, holder: ast.expr) -> bool:
         owner = owner.of
     if not isinstance(owner, Params | Module | Leaf):
         return False
-    if not isinstance(owner, Module):
-        touch(frame, node, Gradient(owner), path_of(holder))
     emit(
         frame,
         EventKind.STEP,

@@ -6,12 +6,19 @@ late may hold what an early line clears.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.static.engine.ir import Block, Happening, Haze, Reset, walk
 from zerograd.static.engine.keys import covers, touches
 from zerograd.static.engine.objects import is_by_hand
 from zerograd.static.engine.values import Optimizer
-from zerograd.static.engine.words import matches
+from zerograd.static.engine.words import is_loss_name, matches
+
+
+def _is_named_only(bucket: str) -> bool:
+    """Are these parameters that nothing but their name tells of: `params`?"""
+    return "param" in bucket.rsplit(".", 1)[-1].lower()
 
 
 def _is_within(key: str, bucket: str) -> bool:
@@ -36,9 +43,8 @@ class Buckets:
         for each in self.happenings:
             if each.optimizer is not None:
                 self.optimizers.setdefault(each.optimizer.key, each.optimizer)
-        self._locals: dict[str, bool] = {}  # bucket -> is it stepped within its function only?
+        self._locals: dict[tuple[str, int], bool] = {}
         self._assumed = self._assume()
-        self._unheld: set[str] = set()  # whose gradients are used, but by no optimizer
         self.tracked = self._tracked()
         self.holdings = {key: self._held(each) for key, each in self.optimizers.items()}
         for each in self.happenings:
@@ -48,6 +54,13 @@ class Buckets:
                 node.buckets = self._hazed(node)
             elif isinstance(node, Reset):
                 node.buckets = tuple(b for b in self.tracked if self._covered(node.keys, b))
+
+    def _is_unknown(self, bucket: str) -> bool:
+        """Are the parameters of some network that cannot be told?"""
+        if bucket.startswith("?"):
+            return True
+        known = bucket in self._networks or bucket in self._made
+        return not known and _is_named_only(bucket)
 
     def owners_of(self, bucket: str) -> list[str]:
         return [owner for owner, held in self.holdings.items() if bucket in held]
@@ -81,16 +94,7 @@ class Buckets:
         for optimizer in self.optimizers.values():
             for key in sorted(self._keys(optimizer)):
                 found[key] = None
-        for each in self.happenings:
-            if each.kind is EventKind.TOUCH:
-                self._unheld |= self._untracked(each, [*found, *self._unheld])
-        return [*found, *sorted(self._unheld)]
-
-    def _untracked(self, node: Happening, tracked: list[str]) -> set[str]:
-        """Return what a gradient is used of that no optimizer here holds."""
-        return {
-            key for key in node.keys or () if not any(touches(key, bucket) for bucket in tracked)
-        }
+        return list(found)
 
     def _held(self, optimizer: Optimizer) -> tuple[str, ...]:
         keys = self._keys(optimizer)
@@ -151,32 +155,31 @@ class Buckets:
         if node.kind is EventKind.BACKWARD:
             filled = self._filled(node)
             # A loss that cannot be told may or may not come from a leaf.
-            doubtful = tuple(
-                b
-                for b in self.tracked
-                if not node.sure and b not in filled and self._is_in_sight(b, node)
+            doubtful = (
+                ()
+                if node.sure
+                else tuple(
+                    b for b in self.tracked if b not in filled and self._is_in_sight(b, node)
+                )
             )
-            told = node.sure and bool(node.keys) and (node.keys or frozenset()) <= self._made
-            others = [b for b in self.tracked if b not in filled]
-            node.maybe = tuple(b for b in others if not told or self._is_leaf(b))
             return filled, doubtful
         if node.kind in (EventKind.CLIP, EventKind.TOUCH):
-            clips = node.kind is EventKind.CLIP
             return tuple(
                 b
                 for b in self.tracked
-                if (any(touches(key, b) for key in node.keys) and not (clips and b in self._unheld))
-                or (b.startswith("?") and self._alone(b) and clips)
+                if any(touches(key, b) for key in node.keys)
+                or (self._is_unknown(b) and self._alone(b) and node.kind is EventKind.CLIP)
             ), ()
         whole = [b for b in self.tracked if self._covered(node.keys, b)]
         part = [
             b for b in self.tracked if b not in whole and any(touches(key, b) for key in node.keys)
         ]
         for bucket in self.tracked:
-            if bucket.startswith("?") and bucket not in whole:
-                # Clearing a network clears what the only optimizer holds, one would think;
-                # with several optimizers nobody knows whose it is.
-                (whole if self._alone(bucket) else part).append(bucket)
+            if self._is_unknown(bucket) and bucket not in whole:
+                # Clearing a network clears what the only optimizer holds, one would think, and
+                # what an optimizer of its own holds; else nobody knows whose it is.
+                own = self._covered(node.keys, bucket.removeprefix("?"))
+                (whole if own or self._alone(bucket) else part).append(bucket)
         return tuple(whole), tuple(part)
 
     def _filled(self, node: Happening) -> tuple[str, ...]:
@@ -184,7 +187,7 @@ class Buckets:
         tracked = [b for b in self.tracked if self._is_in_sight(b, node)]
         hit = [b for b in tracked if any(touches(key, b) for key in keys)]
         if hit and node.sure:
-            unknown = [b for b in tracked if b.startswith("?") and b not in hit]
+            unknown = [b for b in tracked if self._is_unknown(b) and b not in hit]
             return (*hit, *unknown)
         if node.sure and keys and keys <= self._made:
             # The loss comes from networks made here, and these buckets are others made here.
@@ -197,13 +200,31 @@ class Buckets:
         number = _frame_of(bucket)
         if not number or number in node.frames:
             return True
-        if bucket not in self._locals:
-            self._locals[bucket] = all(
+        return any(
+            not self._is_local(key, number)
+            for key in self.optimizers
+            if bucket in self.holdings_of(key)
+        )
+
+    def _owners_in_sight(self, buckets: Iterable[str], node: Happening) -> set[str]:
+        """Return who holds these buckets, but for the optimizers of other functions."""
+        return {
+            owner
+            for bucket in buckets
+            for owner in self.owners_of(bucket)
+            if _frame_of(owner) in (0, *node.frames) or not self._is_local(owner, _frame_of(owner))
+        }
+
+    def _is_local(self, owner: str, number: int) -> bool:
+        """Is an optimizer stepped and cleared within one function only?"""
+        key = (owner, number)
+        if key not in self._locals:
+            self._locals[key] = all(
                 number in each.frames
                 for each in self.happenings
-                if each.optimizer is not None and bucket in self.holdings_of(each.optimizer.key)
+                if each.optimizer is not None and each.optimizer.key == owner
             )
-        return not self._locals[bucket]
+        return self._locals[key]
 
     def _is_made(self, bucket: str) -> bool:
         return bucket in self._made or any(covers(key, bucket) for key in self._made)
@@ -219,8 +240,14 @@ class Buckets:
         return any(
             each.kind is EventKind.BACKWARD
             and any(bucket in each.through for bucket in reach)
-            and not self._networks.isdisjoint(each.through)
+            and self._comes_through_a_network(each.through)
             for each in self.happenings
+        )
+
+    def _comes_through_a_network(self, through: frozenset[str]) -> bool:
+        """Has something else computed with it: a network, or an object that holds one?"""
+        return not self._networks.isdisjoint(through) or any(
+            not self._is_leaf(key) and not is_loss_name(key) for key in through
         )
 
     def _fills(self, node: Happening, reach: tuple[str, ...]) -> frozenset[str]:
@@ -229,10 +256,10 @@ class Buckets:
         # An unseen method of an object may use any part of it: that proves none.
         proves = touches if node.sure else _is_within
         proved = [b for b in reach if any(proves(key, b) for key in keys)]
-        holders = {owner for bucket in reach for owner in self.owners_of(bucket)}
+        holders = self._owners_in_sight(reach, node)
         if len([key for key in holders if not is_by_hand(self.optimizers[key])]) == 1:
             proved = list(reach)  # there is no other that it could be meant for
-        return frozenset(owner for bucket in proved for owner in self.owners_of(bucket))
+        return frozenset(self._owners_in_sight(proved, node))
 
     def _hazed(self, node: Haze) -> tuple[str, ...]:
         if node.keys is None:
@@ -240,5 +267,5 @@ class Buckets:
         return tuple(
             b
             for b in self.tracked
-            if b.startswith("?") or any(touches(key, b) for key in node.keys)
+            if self._is_unknown(b) or any(touches(key, b) for key in node.keys)
         )

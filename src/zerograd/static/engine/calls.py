@@ -43,7 +43,6 @@ from zerograd.static.engine.values import (
     Super,
     Tensor,
     Value,
-    leaves_of,
 )
 from zerograd.static.engine.words import (
     CLIPS,
@@ -54,6 +53,7 @@ from zerograd.static.engine.words import (
 )
 
 _MAKING = frozenset(("build", "create", "make", "get", "load", "init", "setup", "parse", "new"))
+_MAKERS = frozenset(("builder", "factory", "maker", "constructor", "creator", "cls"))
 
 
 def call(frame: Frame, node: ast.Call) -> Value:
@@ -121,10 +121,6 @@ def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -
         return NOTHING
     if is_scaler_name(name) and arguments.optimizers():
         return run_scaler(frame, node, arguments, name)
-    if name == "_foreach_zero_":
-        to_zero = Arguments([NOTHING, Constant(False)], {})
-        clear(frame, node, Several(_gradients(arguments)), to_zero)
-        return NOTHING
     made = external_call(frame, dotted, arguments)
     if made is not None:
         return made
@@ -134,11 +130,6 @@ def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -
         clear(frame, node, Several(arguments.positional), arguments)
         return NOTHING
     return unseen(frame, name, arguments, NOTHING)
-
-
-def _gradients(arguments: Arguments) -> list[Value]:
-    found = [each for value in arguments.all() for each in leaves_of(value)]
-    return [each for each in found if isinstance(each, Gradient)]
 
 
 def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Value:
@@ -157,10 +148,12 @@ def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Val
         clear(frame, node, Several(arguments.positional), arguments)
         return NOTHING
     if is_optimizer_class(name) and arguments.positional and name[:1].isupper():
-        return frame.program.new_optimizer(Several(arguments.all()))
+        return frame.program.new_optimizer(arguments.held())
+    words = words_of(name)
     # `G(z)` makes a G, unless something else was seen to be one: G.parameters()
     a_class = name[:1].isupper() and path not in frame.program.networks
-    makes = not arguments.all() or a_class or words_of(name)[0] in _MAKING
+    makes = not arguments.all() or a_class or words[0] in _MAKING
+    makes = makes or not _MAKERS.isdisjoint(words)
     if makes or arguments.optimizers() or arguments.has_modules():
         return unseen(frame, name, arguments, Named(path))
     return forward(frame, frozenset((path,)), arguments)
@@ -258,9 +251,16 @@ def _instance_method(
     if method is not None:
         return program.invoke(frame, node, method, arguments)
     value = program.instance_attribute(base, name) if program.has_attribute(base, name) else None
-    if value is not None and not isinstance(value, Named):
+    if isinstance(value, Named) and name[:1].isupper() and arguments.all():
+        return forward(frame, frozenset((value.path,)), arguments)  # self.BCE_loss: no class
+    if value is not None and not (isinstance(value, Named) and _is_of_torch(name)):
         return _call_value(frame, node, value)
     return _framework_method(frame, node, base, name, arguments)
+
+
+def _is_of_torch(name: str) -> bool:
+    """Is it, whatever it was assigned, the name of something that trains?"""
+    return name in ("backward", "step", "manual_backward", "optimizers") or clears_by_name(name)
 
 
 def _framework_method(

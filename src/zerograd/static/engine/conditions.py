@@ -62,6 +62,15 @@ _COUNTER_WORDS = frozenset(
 )
 
 
+# attributes that hold what was set before the training began
+_SETTINGS = frozenset(
+    (
+        *("config", "configs", "conf", "cfg", "args", "arg", "opt", "opts", "options", "flags"),
+        *("hparams", "hps", "hp", "params", "settings"),
+    )
+)
+
+
 class Atom:
     """What is known of one condition."""
 
@@ -196,7 +205,7 @@ def _named(frame: Frame, node: ast.expr, test: Test) -> Test:
 def _call(frame: Frame, node: ast.Call) -> Test:
     name = node.func.id if isinstance(node.func, ast.Name) else ""
     if name in ("hasattr", "isinstance", "callable") and node.args:
-        if _is_trained(frame.program.evaluate(frame, node.args[0])):
+        if _is_trained(frame, frame.program.evaluate(frame, node.args[0])):
             return ALWAYS
         return _atom(frame, node, _text(frame, node), settled=True)
     if name == "bool" and node.args:
@@ -259,7 +268,7 @@ def _folded(
     if operator not in (ast.Eq, ast.NotEq) or not isinstance(right, ast.Constant):
         return None
     value = frame.lookup(left.id) if isinstance(left, ast.Name) else None
-    if not isinstance(value, Constant) or not isinstance(value.value, str):
+    if not isinstance(value, Constant) or not isinstance(value.value, str | int):
         return None
     same = value.value == right.value
     return ALWAYS if same is (operator is ast.Eq) else NEVER
@@ -279,16 +288,19 @@ def _truth(frame: Frame, node: ast.expr) -> Test:
             return value.test
         if isinstance(value, Constant):
             return ALWAYS if value.value else NEVER
-        if _is_trained(value):
+        if _is_trained(frame, value):
             return ALWAYS
         if isinstance(node, ast.Attribute) and node.attr == "sync_gradients":
             return frame.program.sync_test()
     return _atom(frame, node, _text(frame, node))
 
 
-def _is_trained(value: Value) -> bool:
+def _is_trained(frame: Frame, value: Value) -> bool:
     if isinstance(value, Named):
         return is_optimizer_name(value.path)
+    if isinstance(value, Module) and "." in value.key:
+        # an attribute of a network may be a part of it, or a switch that it keeps
+        return frame.program.is_network(value.key)
     return isinstance(
         value, Optimizer | Module | Instance | Params | Gradient | Scaler | Several | Mapping
     )
@@ -305,16 +317,40 @@ def _text(frame: Frame, node: ast.expr) -> str:
     return frame.unit.source.segment(node).replace(" ", "").strip("()")
 
 
+def _lasting(frame: Frame, node: ast.expr) -> set[ast.expr]:
+    """Return the objects in `node` of which a plain attribute or a setting is asked.
+
+    Those hold from one call of a method to the next; `self.state.step` may not.
+    """
+    found: set[ast.expr] = set()
+    for inner in ast.walk(node):
+        if not isinstance(inner, ast.Attribute):
+            continue
+        base = inner.value
+        if isinstance(base, ast.Attribute) and not _SETTINGS.isdisjoint(words_of(base.attr)):
+            base = base.value
+        if isinstance(base, ast.Name) and isinstance(frame.lookup(base.id), Instance):
+            found.add(base)
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Attribute):
+            base = inner.value.value
+            if _SETTINGS.isdisjoint(words_of(inner.value.attr)):
+                found.discard(base)
+    return found
+
+
 def _atom(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -> Test:
     """Return the atom; `settled` if a call in it gives the same for the same operands."""
     spelled: list[str] = []
     names: set[str] = set()
     volatile = counter = False
+    lasting = _lasting(frame, node)
     for inner in ast.walk(node):
         if isinstance(inner, ast.Name):
             word, behind, changes = frame.spelling(inner.id)
             spelled.append(word)
-            names |= behind
+            if inner not in lasting:
+                names |= behind
             volatile = volatile or changes
             counter = counter or not _COUNTER_WORDS.isdisjoint(words_of(inner.id))
         elif isinstance(inner, ast.Attribute):
@@ -325,6 +361,7 @@ def _atom(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -> 
             volatile = volatile or not settled
         elif isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mod):
             counter = True
+            volatile = True  # a remainder that never changes would not be asked for
     key = f"{text}|{','.join(spelled)}"
     frame.program.note_atom(
         key, Atom(node, frame.unit.source.segment(node), frozenset(names), volatile, counter)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
@@ -98,6 +99,8 @@ def external_call(frame: Frame, dotted: str, arguments: Arguments) -> Value | No
     """Return what a call of a package's function gives, or None where it is not known."""
     root, _, name = dotted.rpartition(".")
     program = frame.program
+    if name == "filter" and _leaves_some_out(arguments.first()):
+        return Params(frozenset(f"{key}.rest" for key in keys_of(_passed(arguments))))
     if name in _PASSING:
         return _passed(arguments)
     if name in ("zip", "enumerate"):
@@ -123,9 +126,9 @@ def external_call(frame: Frame, dotted: str, arguments: Arguments) -> Value | No
         wrapped = [each for each in arguments.optimizers() if isinstance(each, Optimizer)]
         if wrapped:
             return wrapped[0]
-        return program.new_optimizer(Several(arguments.all()))
+        return program.new_optimizer(arguments.held())
     if dotted.startswith(("torch.optim.", "optim.")) and name[:1].isupper():
-        return program.new_optimizer(Several(arguments.all()))
+        return program.new_optimizer(arguments.held())
     if name in _WRAPPERS:
         return arguments.first()
     if name == "deepcopy" or dotted == "copy.copy":
@@ -160,15 +163,18 @@ def _accumulates(arguments: Arguments) -> bool:
     return not (isinstance(given, Constant) and given.value == 1)
 
 
+def _leaves_some_out(test: Value) -> bool:
+    """Is it `lambda p: id(p) not in others`? What is left is held apart from the others."""
+    return isinstance(test, Function) and bool(
+        re.search(r"\bid\(\w+\)\s+not\s+in\b", test.unit.text_of(test.node))
+    )
+
+
 def _passed(arguments: Arguments) -> Value:
     values = arguments.positional
     keyed = [each for value in values for each in leaves_of(value) if isinstance(each, Params)]
     if keyed:
-        picks = any(
-            isinstance(each, Function) and each.unit.mentions_gradient(each.node) for each in values
-        )
-        filled = picks or all(each.filled for each in keyed)
-        return Params(keys_of(Several(list(keyed))), filled=filled)
+        return Params(keys_of(Several(list(keyed))))
     if len(values) == 1:
         return values[0]
     known = [value for value in values if isinstance(value, Several | Named | Module)]

@@ -30,6 +30,8 @@ def counter_of(loop: ast.AST | None) -> tuple[str, int] | None:
         return None
     given = [each.value for each in call.keywords if each.arg == "start"]
     start = (given or call.args[1:2] or [ast.Constant(0)])[0]
+    if isinstance(start, ast.BinOp) and isinstance(start.op, ast.Add):
+        start = start.right  # `done + 1`: counted on from what was done before
     return (first.id, start.value) if is_number(start) else None  # type: ignore[attr-defined]
 
 

@@ -1,4 +1,4 @@
-"""ZG501 in source code: a clear inside the window that a later step ends."""
+"""Windows that a clear cuts short: filled at every micro-batch, stepped at the last only."""
 
 from __future__ import annotations
 
@@ -8,21 +8,16 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.state import BucketState, Contribution, Phase
 from zerograd.static.engine.conditions import SYNC
-from zerograd.static.engine.ir import Happening, Loop
+from zerograd.static.engine.ir import Happening
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
     from zerograd.static.engine.flow import Flow, Pair
     from zerograd.static.engine.program import Program
 
-Early = tuple[str, BucketState]  # the owner, and a state that the clear throws away
-
 
 class EarlyClears:
-    """Judges the clears of one root.
-
-    A window is a counter around the step, or a loop of its own inside the loop of the step.
-    """
+    """What was reached in which state, and the clears that come too early."""
 
     def __init__(
         self, program: Program, buckets: Buckets, flow: Flow, atoms: dict[str, int]
@@ -30,173 +25,137 @@ class EarlyClears:
         self._program = program
         self._buckets = buckets
         self._flow = flow
-        self._atoms = atoms
-        self._uses: dict[str, set[str]] = {}
+        self._keys = {number: key for key, number in atoms.items()}
+        self._uses: dict[tuple[str, bool], set[str]] = {}
+        self._names = {
+            each.optimizer.key: each.name
+            for each in reversed(buckets.happenings)
+            if each.optimizer is not None and each.name
+        }
 
-    def at(self, node: Happening) -> Early | None:
-        """Return whose window this clear cuts short, if it does."""
-        if node.event is None or node.inside or node.loop is None:
-            return None
-        return self._by_counter(node, node.loop) or self._by_nesting(node, node.loop)
+    def _cleared_early(self, node: Happening) -> Iterable[tuple[str, BucketState, bool]]:
+        """Yield whose window a clear cuts short, in which state, and whether that is certain.
 
-    def _by_counter(self, node: Happening, loop: Loop) -> Early | None:
-        """In an iteration after one that did not step, the clear drops what was filled."""
-        assert node.event is not None
+        ZG501: in an iteration after one that did not step, the clear drops what was filled.
+        """
+        event = node.event
+        if event is None or node.inside or node.loop is None:
+            return
         # Accelerate's own boundary stands around steps and clears alike.
-        own = node.inner | node.behind
-        varying = {key for key in own if key != SYNC and self._program.varies(loop, key)}
-        for owner, guard in self._window_guards():
+        varying = {
+            key for key in node.inner if key != SYNC and self._program.varies(node.loop, key)
+        }
+        for owner, guard in self._window_guards(node):
             if varying - {guard}:
                 continue  # a condition of its own, which may be the window's start
-            number = self._atoms[guard]
-            held = self._held(node, owner)
+            number = next(n for n, key in self._keys.items() if key == guard)
             for truth in (0, 1):
                 before = -(number * 2 + truth) - 1
+                held = [b for b in event.buckets if b in self._buckets.holdings[owner]]
                 if not held or truth == self._stepping_side(owner, guard):
                     continue
-                # Under the same guard a step before it in this round excuses it.
-                strict = guard in node.guards | node.behind
+                strict = guard in node.guards  # then a step before it in this round excuses it
                 # A part that no loss fills, an unused head, is thrown away with the rest.
-                filled = [b for b in held if self._is_filled(node, b, before)]
-                if filled and all(self._drops(node, b, owner, before, strict) for b in filled):
-                    return owner, self._example(self._judged(node, filled[0], before))
-        return None
+                held = [b for b in held if self._is_filled(node, b, before)]
+                if held and all(self._drops(node, b, owner, guard, before, strict) for b in held):
+                    name = self._names.get(owner, owner)
+                    state = self._example(node, held[0], before)
+                    yield name, state, self._counts(guard)
+                    return
 
-    def _by_nesting(self, node: Happening, loop: Loop) -> Early | None:
-        """The loop fills and clears in each round, and only the loop around it steps."""
-        assert node.event is not None
-        if loop.pseudo or loop.once or any(self._program.varies(loop, key) for key in node.guards):
-            return None
-        for owner in self._buckets.holdings:
-            held = self._held(node, owner)
-            if not held or not self._steps_around_only(owner, loop):
-                continue
-            if all(self._drops_each_round(node, bucket, owner, loop) for bucket in held):
-                return owner, self._example(self._pairs(node, held[0]))
-        return None
+    def _counts(self, guard: str) -> bool:
+        """Is it a remainder or Accelerate's boundary, which only a loop can have?"""
+        return guard == SYNC or "%" in self._program.atoms[guard].text
 
-    def _held(self, node: Happening, owner: str) -> list[str]:
-        assert node.event is not None
-        return [b for b in node.event.buckets if b in self._buckets.holdings[owner]]
-
-    def _steps_of(self, owner: str) -> list[Happening]:
-        return [
-            each
-            for each in self._buckets.happenings
-            if each.kind is EventKind.STEP and each.event is not None and each.event.owner == owner
-        ]
-
-    def _steps_around_only(self, owner: str, loop: Loop) -> bool:
-        """Do all steps of the owner stand in loops around this one?"""
-        around = set()
-        outer = loop.parent
-        while outer is not None:
-            around.add(id(outer))
-            outer = outer.parent
-        steps = self._steps_of(owner)
-        return bool(steps) and all(
-            each.loop is not None and id(each.loop) in around and not each.loop.pseudo
-            for each in steps
-        )
-
-    def _drops_each_round(self, node: Happening, bucket: str, owner: str, loop: Loop) -> bool:
-        """Does the clear throw away what the round before it in the same loop filled?
-
-        And is that what the step is there for: does it find nothing but such a round's loss?
-        """
-        inside = {
-            each.event.backward or str(each.event.spot)
-            for each in self._buckets.happenings
-            if each.kind is EventKind.BACKWARD and each.event is not None and each.loop is loop
-        }
-        if not inside or not self._stepped_on(owner) <= inside:
-            return False
-        fresh = [
-            state
-            for state in self._states(self._pairs(node, bucket))
-            if state.phase(owner) is Phase.FRESH
-        ]
-        return bool(fresh) and all(
-            not each.used_by and each.backward in inside
-            for state in fresh
-            for each in state.contributions
-        )
-
-    def _window_guards(self) -> Iterable[tuple[str, str]]:
-        """Yield the owners whose step stands under a counter, and that counter."""
+    def _window_guards(self, node: Happening) -> Iterable[tuple[str, str]]:
+        """Yield the owners whose step stands under a counter in the loop of this clear."""
         for each in self._buckets.happenings:
             if each.kind is not EventKind.STEP or each.optimizer is None:
                 continue
-            for key in sorted(each.guards | each.behind):
+            for key in sorted(each.guards):
                 atom = self._program.atoms.get(key)
-                counts = key in self._atoms and atom is not None and atom.counter
+                known = key in self._keys.values()
+                counts = known and atom is not None and atom.counter
                 if counts and each.loop is not None and self._program.varies(each.loop, key):
                     yield each.optimizer.key, key
 
     def _stepping_side(self, owner: str, guard: str) -> int:
         """Return 1 if the owner steps where the guard is true, else 0."""
-        for each in self._steps_of(owner):
-            if guard in each.guards | each.behind:
-                true = self._atoms[guard] * 2 + 1
+        for each in self._buckets.happenings:
+            if each.kind is not EventKind.STEP or each.optimizer is None:
+                continue
+            if each.optimizer.key == owner and guard in each.guards:
+                number = next(n for n, key in self._keys.items() if key == guard)
                 reached = self._flow.reached.get(id(each), {}).values()
-                return int(any(true in literals for pairs in reached for _, literals in pairs))
+                true = any(number * 2 + 1 in literals for pairs in reached for _, literals in pairs)
+                return int(true)
         return 1
 
-    def _pairs(self, node: Happening, bucket: str) -> list[Pair]:
+    def _judged(self, node: Happening, bucket: str, before: int) -> list[Pair]:
         return [
             pair
             for pair in self._flow.reached[id(node)].get(bucket, ())
-            if not self._flow.states[pair[0]][0].unknown
+            if before in pair[1] and not self._flow.states[pair[0]][0].unknown
         ]
 
-    def _judged(self, node: Happening, bucket: str, before: int) -> list[Pair]:
-        return [pair for pair in self._pairs(node, bucket) if before in pair[1]]
-
-    def _states(self, pairs: list[Pair]) -> list[BucketState]:
-        return [self._flow.states[number][0] for number, _ in pairs]
-
     def _is_filled(self, node: Happening, bucket: str, before: int) -> bool:
-        judged = self._states(self._judged(node, bucket, before))
-        return any(state.contributions for state in judged)
-
-    def _is_meant(self, each: Contribution, owner: str) -> bool:
-        """Is it a loss for `owner`: its step uses it, and it is proved or nobody else could?"""
-        if each.backward not in self._stepped_on(owner):
-            return False
-        return owner in each.fills or not any(
-            each.backward in self._stepped_on(other)
-            for other in self._buckets.optimizers
-            if other != owner
+        return any(
+            self._flow.states[number][0].contributions
+            for number, _ in self._judged(node, bucket, before)
         )
 
-    def _drops(self, node: Happening, bucket: str, owner: str, before: int, strict: bool) -> bool:
+    def _drops(
+        self, node: Happening, bucket: str, owner: str, guard: str, before: int, strict: bool
+    ) -> bool:
         """Do all judged states lose something, but for those that another way stepped?"""
         drops = []
-        for state in self._states(self._judged(node, bucket, before)):
+        for number, _ in self._judged(node, bucket, before):
+            state = self._flow.states[number][0]
             if strict or state.phase(owner) is not Phase.SPENT:
                 drops.append(
                     any(
-                        not each.used_by and self._is_meant(each, owner)
+                        not each.used_by and self._is_meant(each, owner, guard)
                         for each in state.contributions
                     )
                 )
         return bool(drops) and all(drops)
 
-    def _stepped_on(self, owner: str) -> set[str]:
-        """Return the backwards that a step of `owner` is ever reached with."""
-        if owner not in self._uses:
-            self._uses[owner] = {
+    def _is_meant(self, each: Contribution, owner: str, guard: str) -> bool:
+        """Is it a loss for `owner`: its step uses it, and it is proved or nobody else could?"""
+        if each.backward not in self._stepped_on(owner):
+            return False
+        if owner in each.fills:
+            return True
+        others = {
+            other
+            for other in self._buckets.optimizers
+            if other != owner and each.backward in self._stepped_on(other)
+        }
+        # Those that step in the same window share it, if nothing comes between it and the step.
+        return not others or (
+            each.backward in self._stepped_on(owner, last=True)
+            and all(
+                guard in step.guards
+                for step in self._buckets.happenings
+                if step.kind is EventKind.STEP and step.event and step.event.owner in others
+            )
+        )
+
+    def _stepped_on(self, owner: str, last: bool = False) -> set[str]:
+        """Return the backwards that a step of `owner` is ever reached with, all or the last."""
+        if (owner, last) not in self._uses:
+            self._uses[owner, last] = {
                 each.backward
-                for step in self._steps_of(owner)
+                for step in self._buckets.happenings
+                if step.kind is EventKind.STEP and step.event and step.event.owner == owner
                 for bucket in self._buckets.holdings.get(owner, ())
                 for number, _ in self._flow.reached.get(id(step), {}).get(bucket, ())
-                for each in self._flow.states[number][0].contributions
+                for each in self._flow.states[number][0].contributions[-1 if last else 0 :]
             }
-        return self._uses[owner]
+        return self._uses[owner, last]
 
-    def _example(self, pairs: list[Pair]) -> BucketState:
+    def _example(self, node: Happening, bucket: str, before: int) -> BucketState:
+        states = [self._flow.states[number][0] for number, _ in self._judged(node, bucket, before)]
         return next(
-            state
-            for state in self._states(pairs)
-            if any(not each.used_by for each in state.contributions)
+            state for state in states if any(not each.used_by for each in state.contributions)
         )

@@ -7,20 +7,25 @@ from typing import Any
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.conditions import branch
-from zerograd.static.engine.frame import Frame
+from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Happening
 from zerograd.static.engine.values import Constant, Optimizer, Value
 
 
 def emit(frame: Frame, kind: EventKind, node: ast.AST, **what: Any) -> None:
     """Add one event at `node`."""
-    happening = Happening(
-        kind, frame.unit, node, frame.unit.source.spot(node), inside=frame.inside, **what
-    )
+    unit = frame.unit
+    if frame.site is not None:
+        # The wrapper does what it says; what is wrong is wrong where it is called.
+        unit, node = frame.site
+        if what.get("name") and isinstance(node, ast.Call):
+            what["name"] = path_of(node.func).rpartition(".")[0] or what["name"]
+    happening = Happening(kind, unit, node, unit.source.spot(node), inside=frame.inside, **what)
     happening.loop = frame.loop
     happening.frames = frame.program.open_frames()
     optimizer: Optimizer | None = what.get("optimizer")
-    if frame.accumulating and optimizer is not None and optimizer.windowed:
+    # Of an optimizer that was made elsewhere one has to think that it is prepared.
+    if frame.accumulating and optimizer and (optimizer.windowed or optimizer.keys is None):
         # Accelerate lets steps and clears through at the window's end only.
         frame.out.extend(branch(frame.program.sync_test(), [happening], []))
     else:

@@ -70,9 +70,7 @@ class Flow:
         self._moves: dict[tuple[int, int, str], int] = {}
         self._events: list[Event] = []  # keeps the events alive, so that their ids stay theirs
         self._known: dict[tuple[int, frozenset[tuple[str, frozenset[Pair]]]], Point | None] = {}
-        self._tries: list[list[Point | None]] = []  # the points seen in each `try` that is open
         self.reached: dict[int, dict[str, set[Pair]]] = {}
-        self.end: Point | None = None  # where the root ends
         self.budget = 20_000  # nodes interpreted; past that the function is left alone
 
     def number(self, state: BucketState, doubt: Doubt) -> int:
@@ -91,8 +89,7 @@ class Flow:
     def run(self, block: Block, point: Point | None) -> Point | None:
         exits = Exits()
         end = self._block(block, point, exits)
-        self.end = _join([end, *exits.returns])
-        return self.end
+        return _join([end, *exits.returns])
 
     def _block(self, block: Block, point: Point | None, exits: Exits) -> Point | None:
         for node in block:
@@ -118,8 +115,6 @@ class Flow:
                 exits.continues.append(point)
             elif node.how == "return":
                 exits.returns.append(point)
-            elif node.how == "raise":
-                self._note(point)
             return None
         if isinstance(node, Attempt):
             return self._attempt(node, point, exits)
@@ -132,7 +127,7 @@ class Flow:
     def _happen(self, node: Happening, point: Point) -> Point:
         event = node.event
         if event is None:
-            return self._present(point, node.maybe) if node.maybe else point
+            return point
         reached = self.reached.setdefault(id(node), {})
         after: Point = {}
         for bucket, pairs in point.items():
@@ -144,14 +139,7 @@ class Flow:
             for bucket in node.partial:
                 if bucket in after:
                     after[bucket] = self._forgotten(after[bucket])
-        if node.maybe:
-            after = self._present(after, node.maybe)
-        self._note(after)
         return after
-
-    def _note(self, point: Point | None) -> None:
-        for points in self._tries:
-            points.append(point)
 
     def _move(self, number: int, event: Event, bucket: str) -> int:
         key = (number, id(event), bucket)
@@ -161,10 +149,7 @@ class Flow:
             state, doubt = self.states[number]
             if bucket in event.reach and event.kind in _SETTLING:
                 doubt = Doubt.NONE
-            after = advance(state, event, bucket)
-            if event.kind is EventKind.TOUCH and bucket in event.reach:
-                after = replace(after, absent=False)  # who gets past a use had a gradient
-            found = self._moves[key] = self.number(after, doubt)
+            found = self._moves[key] = self.number(advance(state, event, bucket), doubt)
         return found
 
     def _forgotten(self, pairs: frozenset[Pair]) -> frozenset[Pair]:
@@ -204,20 +189,14 @@ class Flow:
         after = dict(point)
         fresh = self.number(INITIAL, Doubt.NONE)
         for bucket in node.buckets:
-            if bucket in after and not node.present:
-                after[bucket] = frozenset((fresh, literals) for _, literals in after[bucket])
-        return self._present(after, node.buckets) if node.present else after
-
-    def _present(self, point: Point, buckets: tuple[str, ...]) -> Point:
-        """Return the point with these gradients there, as far as anyone can tell."""
-        after = dict(point)
-        for bucket in buckets:
-            found = set()
-            for number, literals in after.get(bucket, ()):
-                state, doubt = self.states[number]
-                found.add((self.number(replace(state, absent=False), doubt), literals))
-            if found:
+            if bucket in after and node.present:
+                found = set()
+                for number, literals in after[bucket]:
+                    state, doubt = self.states[number]
+                    found.add((self.number(replace(state, absent=False), doubt), literals))
                 after[bucket] = frozenset(found)
+            elif bucket in after:
+                after[bucket] = frozenset((fresh, literals) for _, literals in after[bucket])
         return after
 
     def _branch(self, node: Branch, point: Point, exits: Exits) -> Point | None:
@@ -237,7 +216,6 @@ class Flow:
     def _scope(self, node: Scope, point: Point) -> Point | None:
         key = (id(node), frozenset(point.items()))
         if key in self._known:
-            self._note(self._known[key])
             return self._known[key]
         inner = Exits()
         end = self._block(node.body, point, inner)
@@ -245,7 +223,7 @@ class Flow:
         return result
 
     def _attempt(self, node: Attempt, point: Point, exits: Exits) -> Point | None:
-        """A handler is entered from anywhere in the body: in all states that there are."""
+        """A handler is entered from anywhere in the body, so nothing is known there."""
         if has_effect(node.finally_):
             inner = Exits()
             whole = Attempt(node.body, node.handlers, node.otherwise, [])
@@ -255,13 +233,14 @@ class Flow:
                 if passed is not None:
                     getattr(exits, way).append(passed)
             return self._block(node.finally_, end, exits)
-        self._tries.append([point])
         end = self._block(node.body, point, exits)
-        anywhere = _join([*self._tries.pop()])
         if end is not None:
             end = self._block(node.otherwise, end, exits)
         ends = [end]
         for handler in node.handlers:
+            anywhere = point
+            if has_effect(node.body):
+                anywhere = {bucket: self._forgotten(pairs) for bucket, pairs in point.items()}
             ends.append(self._block(handler, anywhere, exits))
         return _join(ends)
 
@@ -276,6 +255,9 @@ class Flow:
         first = self._firsts.get(id(node), NO_LITERALS)
         later = frozenset(each ^ 1 for each in first)
         point = self._entered(node, point)
+        for reset in node.fresh:
+            if isinstance(reset, Reset):
+                point = self._reset(reset, point)
         if first:
             point = _known(point, first)
         seen: dict[str, set[Pair]] = {bucket: set(pairs) for bucket, pairs in point.items()}

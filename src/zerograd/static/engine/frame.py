@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from zerograd.static.engine.ir import Block, Loop, Node
 from zerograd.static.engine.unit import ClassUnit, Unit
-from zerograd.static.engine.values import NOTHING, Named, Value
+from zerograd.static.engine.values import NOTHING, External, Instance, Named, Value
+from zerograd.static.engine.words import WELL_KNOWN
 
 if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
@@ -33,6 +34,7 @@ class Frame:
         "program",
         "returned",
         "self_value",
+        "site",
         "spellings",
         "unit",
         "versions",
@@ -66,6 +68,7 @@ class Frame:
         self.accumulating = False  # inside `with accelerator.accumulate(…)`
         self.inside = False  # inside a method of an optimizer
         self.is_manager = False  # a generator under @contextmanager
+        self.site: tuple[Unit, ast.AST] | None = None  # where a wrapper's method is called from
         self.versions: dict[str, int] = {}
         # a parameter -> how the caller spells it, and whether that may change between calls
         self.spellings: dict[str, tuple[str, frozenset[str], bool]] = {}
@@ -80,6 +83,8 @@ class Frame:
             if value is not None:
                 return value
         found = self.program.global_value(self.unit, name)
+        if found is None and name in WELL_KNOWN and not self.unit.stars:
+            return External(WELL_KNOWN[name])  # code is posted without its imports
         return found if found is not None else Named(name)
 
     def assign(self, name: str, value: Value) -> None:
@@ -102,6 +107,10 @@ class Frame:
             return known
         if name in self.locals:
             mark = f"{name}#{self.number}"
+            value = self.locals[name]
+            if isinstance(value, Instance) and not self.versions.get(name):
+                # the same object in all its methods
+                return f"{value.cls.name}:{value.key}", frozenset((mark,)), False
             return f"{mark}.{self.versions.get(name, 0)}", frozenset((mark,)), False
         if self.outer is not None and name in self.outer.locals:
             return self.outer.spelling(name)

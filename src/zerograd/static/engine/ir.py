@@ -29,7 +29,6 @@ class Happening(Node):
 
     __slots__ = (
         "averaged",
-        "behind",
         "event",
         "frames",
         "guards",
@@ -40,7 +39,6 @@ class Happening(Node):
         "leaf",
         "loop",
         "marked",
-        "maybe",
         "name",
         "node",
         "optimizer",
@@ -88,12 +86,10 @@ class Happening(Node):
         self.guards: frozenset[str] = frozenset()  # atoms of the branches around it
         self.inner: frozenset[str] = frozenset()  # those of branches inside its innermost loop
         self.frames: frozenset[int] = frozenset()  # the functions that were open around it
-        self.behind: frozenset[str] = frozenset()  # those that may skip it by `continue`
         self.marked = False
         self.loop: Loop | None = None
         self.event: Event | None = None  # filled in when the program's buckets are known
         self.partial: tuple[str, ...] = ()  # buckets that a clear reaches in part
-        self.maybe: tuple[str, ...] = ()  # buckets that a backward may fill, for all we know
 
 
 class Reset(Node):
@@ -157,6 +153,8 @@ class Loop(Node):
     __slots__ = (
         "body",
         "endless",
+        "entered",
+        "fresh",
         "node",
         "once",
         "otherwise",
@@ -171,11 +169,13 @@ class Loop(Node):
         self.parent = parent
         self.body: Block = []
         self.otherwise: Block = []
+        self.fresh: Block = []  # what is made anew as the loop is entered
         self.varying: set[str] = set()
         self.endless = False
         self.once = False  # its body is run a single time
         self.steppers: frozenset[str] | None = None  # owners that step in it, once asked for
         self.pseudo = False  # a method that some loop elsewhere calls
+        self.entered: frozenset[int] = frozenset()  # the functions that such a call enters
 
 
 class Scope(Node):
@@ -249,7 +249,7 @@ def inner_blocks(node: Node) -> list[Block]:
     if isinstance(node, Branch):
         return [node.then, node.otherwise]
     if isinstance(node, Loop):
-        return [node.body, node.otherwise]
+        return [node.fresh, node.body, node.otherwise]
     if isinstance(node, Scope):
         return [node.body]
     if isinstance(node, Attempt):

@@ -10,11 +10,12 @@ from zerograd.lifecycle.events import EventKind, Spot
 from zerograd.lifecycle.findings import Finding, explain
 from zerograd.lifecycle.judge import Literal, Verdict, judge_set
 from zerograd.lifecycle.machine import advance
+from zerograd.lifecycle.rule import Rule
 from zerograd.lifecycle.state import BucketState
 from zerograd.rules import BY_CODE
+from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.early import EarlyClears
-from zerograd.static.engine.ir import Block, Doubt, Happening
-from zerograd.static.engine.marks import mark_guards
+from zerograd.static.engine.ir import Block, Branch, Doubt, Happening, Loop, inner_blocks
 from zerograd.static.engine.objects import is_by_hand
 from zerograd.static.engine.words import OPTIMIZER_WORDS, words_of
 
@@ -33,9 +34,13 @@ _AT_CLIP = (BY_CODE["ZG301"], BY_CODE["ZG304"])
 
 
 BEFORE = "one iteration back: "
+NO_GUARDS: frozenset[str] = frozenset()
 
 
-class Judgement:
+States = dict[BucketState, list[frozenset[Literal]]]
+
+
+class Judgement(EarlyClears):
     """Judges one root once its states are known."""
 
     def __init__(
@@ -47,18 +52,9 @@ class Judgement:
         atoms: dict[str, int],
         doubted: bool,
     ) -> None:
-        self._program = program
-        self._buckets = buckets
-        self._flow = flow
-        self._keys = {number: key for key, number in atoms.items()}
+        super().__init__(program, buckets, flow, atoms)
         self._doubted = doubted  # the loop around it is assumed, and others may clear
-        self._names = {
-            each.optimizer.key: each.name
-            for each in reversed(buckets.happenings)
-            if each.optimizer is not None and each.name
-        }
-        mark_guards(block)
-        self._early = EarlyClears(program, buckets, flow, atoms)
+        _mark_guards(block, NO_GUARDS, NO_GUARDS, set())
 
     def findings(self) -> Iterable[Finding]:
         for node in self._buckets.happenings:
@@ -69,7 +65,8 @@ class Judgement:
             elif node.kind is EventKind.CLIP:
                 yield from self._judge(node, _AT_CLIP, node.event.buckets)
             elif node.kind is EventKind.CLEAR:
-                yield from self._cleared_early(node)
+                for name, state, certain in self._cleared_early(node):
+                    yield self._finding(node, "ZG501", state, certain, name)
             elif node.kind is EventKind.TOUCH:
                 yield from self._absent(node)
 
@@ -80,10 +77,8 @@ class Judgement:
         if not any(each.rule.code in ("ZG101", "ZG402") and each.certain for each in found):
             yield from self._leaked(node)
 
-    def _states(
-        self, node: Happening, bucket: str, *, certain_only: bool
-    ) -> dict[BucketState, list[frozenset[Literal]]]:
-        states: dict[BucketState, list[frozenset[Literal]]] = {}
+    def _states(self, node: Happening, bucket: str, *, certain_only: bool) -> States:
+        states: States = {}
         for number, literals in self._flow.reached[id(node)].get(bucket, ()):
             state, doubt = self._flow.states[number]
             # A loss that was certainly thrown away is no other's to make good between two runs.
@@ -102,24 +97,20 @@ class Judgement:
         )
 
     def _judge(
-        self, node: Happening, rules: Iterable[object], buckets: tuple[str, ...]
+        self, node: Happening, rules: Iterable[Rule], buckets: tuple[str, ...]
     ) -> Iterable[Finding]:
         event = node.event
         assert event is not None
         found: list[Verdict] = []
         for strict in (True, False):
-            chosen = [
-                rule
-                for rule in rules
-                if (rule.code in _NEEDS_CERTAINTY) is strict  # type: ignore[attr-defined]
-            ]
+            chosen = [rule for rule in rules if (rule.code in _NEEDS_CERTAINTY) is strict]
             held = {
                 bucket: self._states(node, bucket, certain_only=strict)
                 for bucket in buckets
                 if bucket in self._flow.reached[id(node)]
             }
             if chosen and held:
-                found.extend(judge_set(held, event, chosen, self._varies_at(node)))  # type: ignore[arg-type]
+                found.extend(self._verdicts(node, held, chosen))
         for verdict in found:
             lone = node.loop is None or (node.loop.pseudo and verdict.rule.code == "ZG202")
             if lone and verdict.rule.code in _ONLY_IN_LOOPS:
@@ -129,6 +120,29 @@ class Judgement:
             if verdict.rule.code == "ZG401":
                 certain = certain and self._is_surely_empty(node)
             yield self._finding(node, verdict.rule.code, verdict.state, certain)
+
+    def _verdicts(
+        self, node: Happening, held: dict[str, States], rules: list[Rule]
+    ) -> list[Verdict]:
+        """Judge; what Accelerate's windows leave open is settled by a window of one."""
+        assert node.event is not None
+        verdicts = judge_set(held, node.event, rules, self._varies_at(node))
+        if SYNC not in node.guards or all(each.certain for each in verdicts):
+            return verdicts
+        inside = (f"{BEFORE}{SYNC}", False)
+        alone: dict[str, States] = {
+            bucket: {
+                state: [each for each in under if inside not in each]
+                for state, under in states.items()
+            }
+            for bucket, states in held.items()
+        }
+        sure = {
+            each.rule.code: each
+            for each in judge_set(alone, node.event, rules, self._varies_at(node))
+            if each.certain and each.rule.code == "ZG101"
+        }
+        return [sure.get(each.rule.code, each) for each in verdicts]
 
     def _varies_at(self, node: Happening) -> Callable[[str], bool]:
         """Return what tells whether a condition changes in the loop around `node`."""
@@ -150,10 +164,11 @@ class Judgement:
         if condition in own:
             return True
         condition = condition.removeprefix(BEFORE)
+        missed = EventKind.SCALER_UPDATE if verdict.rule.code == "ZG302" else EventKind.CLEAR
         clears = [
             each
             for each in self._buckets.happenings
-            if each.kind is EventKind.CLEAR and condition in each.guards
+            if each.kind is missed and condition in each.guards
         ]
         if not clears and condition != verdict.condition[0]:
             return False  # what was so one iteration back must have kept a clear from running
@@ -163,21 +178,22 @@ class Judgement:
         return not clears or any(own - fixed <= each.guards for each in clears)
 
     def _leaked(self, node: Happening) -> Iterable[Finding]:
-        """ZG201: the states at the step leave a suspicion that nothing later takes back."""
+        """ZG201: every state at the step leaves a suspicion that nothing later takes back."""
         event = node.event
         assert event is not None
         for bucket in event.buckets:
-            reached = self._flow.reached[id(node)].get(bucket, ())
-            states = [self._flow.states[number][0] for number, _ in reached]
-            judged = [state for state in states if event.owner in state.stepped]
-            after = [advance(state, event, bucket) for state in judged or states]
-            leaks = [state for state in after if state.suspicion is not None]
-            if leaks and self._is_confirmed(bucket, node.spot):
-                left = leaks[0].suspicion
+            judged = []
+            for number, _ in self._flow.reached[id(node)].get(bucket, ()):
+                state, _ = self._flow.states[number]
+                if event.owner in state.stepped:
+                    judged.append((state, advance(state, event, bucket)))
+            if not judged or not all(_is_suspected(after, event.owner) for _, after in judged):
+                continue
+            if self._is_confirmed(bucket, node.spot):
+                left = judged[0][1].suspicion
                 meant = left is not None and self._is_meant_for(left.left.spot, node)
-                always = bool(judged) and len(leaks) == len(after)
-                certain = always and not self._is_doubted(node) and not meant
-                yield self._finding(node, "ZG201", leaks[0], certain)
+                certain = not self._is_doubted(node) and not meant
+                yield self._finding(node, "ZG201", judged[0][1], certain)
                 return
 
     def _is_doubted(self, node: Happening) -> bool:
@@ -210,28 +226,14 @@ class Judgement:
         )
 
     def _is_confirmed(self, bucket: str, step: Spot) -> bool:
-        """Does the suspicion last until the next backward or clear, or until the end?"""
-        later = [
-            self._flow.reached.get(id(node), {})
-            for node in self._buckets.happenings
-            if node.kind in (EventKind.BACKWARD, EventKind.CLEAR)
-        ]
-        if self._flow.end is not None:
-            later.append({bucket: set(self._flow.end.get(bucket, ()))})
-        for reached in later:
-            for number, _ in reached.get(bucket, ()):
+        for node in self._buckets.happenings:
+            if node.kind not in (EventKind.BACKWARD, EventKind.CLEAR):
+                continue
+            for number, _ in self._flow.reached.get(id(node), {}).get(bucket, ()):
                 found = self._flow.states[number][0].suspicion
                 if found is not None and found.step == step:
                     return True
         return False
-
-    def _cleared_early(self, node: Happening) -> Iterable[Finding]:
-        """ZG501: a clear inside the window that a later step ends."""
-        found = self._early.at(node)
-        if found is not None:
-            owner, state = found
-            name = self._names.get(owner, owner)
-            yield self._finding(node, "ZG501", state, not self._is_doubted(node), name)
 
     def _absent(self, node: Happening) -> Iterable[Finding]:
         """ZG104: some path gets here before the first backward, or after a clear to None."""
@@ -284,3 +286,34 @@ class Judgement:
             if each.spot == spot:
                 return each.unit.source.segment(each.node)
         return ""
+
+
+def _is_suspected(after: BucketState, owner: str) -> bool:
+    """Is what another's loss left behind proved to have come here?"""
+    return after.suspicion is not None and owner in after.suspicion.left.fills
+
+
+def _mark_guards(
+    block: Block,
+    guards: frozenset[str],
+    inner: frozenset[str],
+    seen: set[tuple[int, frozenset[str], frozenset[str]]],
+) -> None:
+    """Tell every event which conditions stand around it, and which of them in its own loop."""
+    for node in block:
+        if isinstance(node, Happening):
+            node.guards = node.guards & guards if node.marked else guards
+            node.inner = node.inner | inner
+            node.marked = True
+            continue
+        key = (id(node), guards, inner)
+        if key in seen:
+            continue
+        seen.add(key)
+        around, within = guards, inner
+        if isinstance(node, Branch) and node.atom:
+            around, within = guards | {node.atom}, inner | {node.atom}
+        elif isinstance(node, Loop) and not node.once:
+            within = NO_GUARDS
+        for part in inner_blocks(node):
+            _mark_guards(part, around, within, seen)

@@ -39,10 +39,13 @@ from zerograd.static.engine.words import (
 
 if TYPE_CHECKING:
     from zerograd.static.engine.frame import Frame
+    from zerograd.static.engine.ir import Loop
     from zerograd.static.engine.unit import ClassUnit
 
 FUEL = 60_000  # expressions read for one file: some hundred times what a large script needs
 _HAND = "by hand: "
+# what a wrapper of one optimizer calls it
+_INNER = {("optimizer",), ("optim",), ("opt",), ("base", "optimizer"), ("inner", "optimizer")}
 
 
 class TooLong(Exception):
@@ -126,6 +129,36 @@ class Objects:
     def new_leaf(self, frame: Frame) -> Leaf:
         return Leaf(self._provisional("leaf"))
 
+    def required(self, frame: Frame, name: str) -> Leaf:
+        """Return the leaf that a tensor becomes by being told to require a gradient.
+
+        In a loop that does not make the tensor anew, it is told so again and again,
+        and keeps its gradient.
+        """
+        leaf = self.new_leaf(frame)
+        loop = frame.loop
+        if loop is None or self.is_stored(loop, name) or self._is_made_inside(frame, loop, name):
+            frame.assign(name, self.christened(frame, leaf, name))
+            return leaf
+        self._unnamed.discard(leaf.key)
+        leaf.key = self._qualified(frame, name)
+        self.made.add(leaf.key)
+        loop.fresh.append(Reset(frozenset((leaf.key,))))
+        frame.assign(name, leaf)
+        return leaf
+
+    def _is_made_inside(self, frame: Frame, loop: Loop, name: str) -> bool:
+        """Does a function that the loop calls give the name its value?"""
+        return bool(frame.versions.get(name)) and not self.is_open_at(loop, frame)
+
+    def is_open_at(self, loop: Loop, frame: Frame) -> bool:
+        """Does the loop stand in this function, or in one that it is called from?"""
+        raise NotImplementedError
+
+    def is_stored(self, loop: Loop, name: str) -> bool:
+        """Does the loop assign the name anew?"""
+        raise NotImplementedError
+
     def new_scaler(self, live: bool = True) -> Scaler:
         return Scaler(self._provisional("scaler"), live)
 
@@ -194,7 +227,10 @@ class Objects:
         return found
 
     def named_optimizer(self, path: str) -> Optimizer:
-        """Return the optimizer known by `path` only."""
+        """Return the optimizer known by `path` only. What a wrapper holds is the wrapper's own."""
+        outer, _, inner = path.rpartition(".")
+        if is_optimizer_name(outer) and words_of(inner) in _INNER:
+            return self.named_optimizer(outer)
         found = self._named.get(path)
         if found is None:
             found = self._named[path] = Optimizer(path, None)
@@ -223,6 +259,13 @@ class Objects:
         if is_optimizer_name(path) or self._is_cleared_and_stepped(frame, path):
             return self.named_optimizer(path)
         return None
+
+    def spelled_optimizer(self, frame: Frame, value: Value, receiver: str) -> Optimizer | None:
+        """Return the optimizer that only the spelling tells of: what made it was not seen."""
+        seen = not isinstance(value, Tensor) and value not in (NOTHING, MADE, WRAPPED)
+        if seen or not receiver or is_scheduler_name(receiver) or not is_optimizer_name(receiver):
+            return None
+        return self.named_optimizer(self._qualified(frame, receiver))
 
     def _is_cleared_and_stepped(self, frame: Frame, path: str) -> bool:
         """Does the file step and clear something of that name, or hand it to a scaler's step?"""

@@ -17,8 +17,10 @@ from zerograd.static.engine.readings import Readings, has_decorator
 from zerograd.static.engine.unit import ClassUnit, Unit
 from zerograd.static.engine.values import (
     Accelerator,
+    Constant,
     Function,
     Instance,
+    Mapping,
     Module,
     Named,
     Optimizer,
@@ -49,7 +51,7 @@ class Program(Readings):
     ) -> Value:
         """Return a new object of a class of the project."""
         if self.is_optimizer(cls):
-            optimizer = self.new_optimizer(Several(arguments.all()))
+            optimizer = self.new_optimizer(arguments.held())
             own_step = cls.methods.get("step")
             text = cls.unit.text_of(own_step) if own_step is not None else ""
             optimizer.clears_itself = "zero_grad(" in text or ".grad = None" in text
@@ -68,9 +70,10 @@ class Program(Readings):
 
     def instance_attribute(self, instance: Instance, name: str) -> Value:
         value = instance.attributes.get(name)
-        if value is not None:
+        unset = isinstance(value, Constant) and value.value is None
+        if value is not None and not unset:
             return self._part(instance, name, value)
-        method = self.method(instance, name)
+        method = None if unset else self.method(instance, name)
         if method is not None:
             if has_decorator(method.node, "property"):
                 return self.quietly(method)
@@ -85,8 +88,12 @@ class Program(Readings):
                     continue
                 instance.primed.add(mark)
                 self.quietly(Function(node, cls.unit, bound=instance, owner=cls))
-                if name in instance.attributes:
-                    return self._part(instance, name, instance.attributes[name])
+                found = instance.attributes.get(name)
+                unset = isinstance(found, Constant) and found.value is None
+                if found is not None and not unset:
+                    return self._part(instance, name, found)
+        if unset and not any(cls.assigners(name)[1:] for cls in self.lineage(instance.cls)):
+            return Constant(None)  # and nothing here ever gives it another value
         path = f"{instance.key}.{name}"
         attached = self.attached(instance.key, name)
         if attached is not None:
@@ -116,6 +123,13 @@ class Program(Readings):
         marks.update(f"{name}#{frame.number}" for name in stored if name[0] != ".")
         self.loops[id(loop)] = frozenset(marks), frozenset((*self._stack, frame.number))
 
+    def is_open_at(self, loop: Loop, frame: Frame) -> bool:
+        _, open_frames = self.loops.get(id(loop), (frozenset[str](), frozenset[int]()))
+        return frame.number in open_frames
+
+    def is_stored(self, loop: Loop, name: str) -> bool:
+        return name in self.loops.get(id(loop), (frozenset[str](),))[0]
+
     def varies(self, loop: Loop, key: str) -> bool:
         """May the truth of an atom change from one iteration of `loop` to the next?"""
         atom = self.atoms.get(key)
@@ -128,7 +142,8 @@ class Program(Readings):
             base, mark, number = name.partition("#")
             if base == "self":
                 continue  # the same object in every call; its attributes have names of their own
-            if mark and (loop.pseudo or int(number) not in open_frames):
+            known = loop.entered if loop.pseudo else open_frames
+            if mark and (int(number) in known) is loop.pseudo:
                 return True  # a local of a function that is called anew each time
         return False
 
@@ -157,6 +172,10 @@ class Program(Readings):
         items = value.items if isinstance(value, Several) else [value]
         if len(items) == 2 and isinstance(items[0], Several):
             items = items[0].items
+        items = [
+            each.items.get("optimizer", each) if isinstance(each, Mapping) else each
+            for each in items
+        ]
         optimizers = [each for each in items if isinstance(each, Optimizer)]
         if not optimizers or len(optimizers) != len(items):
             return Named(f"{instance.key}.optimizers()")

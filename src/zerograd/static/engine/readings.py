@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 DEEPEST = 10  # calls followed into each other
 MOST_READINGS = 400  # functions read for one file
+_WRAPPED = ("step", "zero_grad")
 
 
 class Readings(Lineage):
@@ -105,6 +106,7 @@ class Readings(Lineage):
                 frame.emit(Haze(keys_of(Several(optimizers)), whole=True))
             return self._computed_by(arguments)
         spelled = self._spelled(frame, function, arguments)
+        site = frame.site or ((frame.unit, node) if self._is_wrapper(function) else None)
         key = (
             id(body),
             function.bound.ident if function.bound else "",
@@ -114,11 +116,12 @@ class Readings(Lineage):
             (frame.no_grad, frame.accumulating, frame.inside, self.guarded, self.frozen),
             arguments.unknown,
             id(function.closure) if function.closure else 0,
+            id(site[1]) if site is not None else 0,
         )
         known = self._read.get(key)
         if known is None:
             made = self._made
-            known = self._read_function(frame, function, arguments, spelled)
+            known = self._read_function(frame, function, arguments, spelled, site)
             if self._made == made or not self.is_lasting(known[1], deep=True):
                 self._read[key] = known
             # else: it gives back what it made, and each call makes another
@@ -126,6 +129,15 @@ class Readings(Lineage):
         if scope is not None:
             frame.emit(scope)
         return value
+
+    def _is_wrapper(self, function: Function) -> bool:
+        """Is it step() or zero_grad() of an object that stands for an optimizer?"""
+        cls = function.owner
+        return (
+            cls is not None
+            and getattr(function.node, "name", "") in _WRAPPED
+            and all(any(name in each.methods for each in self.lineage(cls)) for name in _WRAPPED)
+        )
 
     def _is_worth_reading(self, function: Function, arguments: Arguments) -> bool:
         if isinstance(function.node, ast.Lambda) or function.unit.has_events(function.node):
@@ -180,6 +192,7 @@ class Readings(Lineage):
         function: Function,
         arguments: Arguments,
         spelled: dict[str, tuple[str, frozenset[str], bool]],
+        site: tuple[Unit, ast.AST] | None,
     ) -> tuple[Scope | None, Value]:
         node = function.node
         frame = self.frame(
@@ -200,6 +213,7 @@ class Readings(Lineage):
             node, "asynccontextmanager"
         )
         frame.spellings = spelled
+        frame.site = site
         self._bind_parameters(frame, function, arguments)
         self._reading.append(id(node))
         self._stack.append(frame.number)

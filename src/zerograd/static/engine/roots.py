@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
 
 
-_CLEARING = re.compile(r"zero_grad|\.grad\s*=\s*None|\.grad\.zero_|\.grad\.data\.zero_")
+_CLEARING = re.compile(
+    r"zero_grads?\s*\(|zero_grad\s*=\s*True|\.grad\s*=\s*None|\.grad\.zero_|\.grad\.data\.zero_"
+)
 _COMMON = frozenset(("step", "update", "train", "forward", "run", "__call__"))
 
 
@@ -44,7 +46,11 @@ def roots(program: Program) -> Iterator[Root]:
     frame = program.frame(unit)
     frame.locals = frame.globals  # a module's locals are what its functions see
     block = program.read_root(frame, unit.source.tree.body)
-    if block:
+    if block and unit.source.cut_out and _steps_outside_loops(block):
+        # a few lines out of some loop: what they do, they do again and again
+        whole = _computes_its_loss(program, unit.source.tree, block)
+        yield Root(_looped(block), hazy=True, doubted=not whole)
+    elif block:
         yield Root(block, hazy=False)
     waiting = _candidates(program)
     for only_uncalled in (True, False):
@@ -53,10 +59,8 @@ def roots(program: Program) -> Iterator[Root]:
                 continue
             if only_uncalled and _is_called_by_name(program, function.node):
                 continue
-            root = _read(program, function, cls)
+            yield from _read(program, function, cls)
             program.called.add(id(function.node))
-            if root is not None:
-                yield root
 
 
 def _candidates(program: Program) -> list[tuple[Function, ClassUnit | None]]:
@@ -82,7 +86,7 @@ def _is_called_by_name(program: Program, node: ast.AST) -> bool:
     return len(re.findall(rf"\b{re.escape(node.name)}\s*\(", text)) > 1
 
 
-def _read(program: Program, function: Function, cls: ClassUnit | None) -> Root | None:
+def _read(program: Program, function: Function, cls: ClassUnit | None) -> Iterator[Root]:
     frame = program.frame(program.main)
     closures = len(program.closures)
     program.invoke(frame, function.node, function, Arguments.of_nobody())
@@ -98,15 +102,18 @@ def _read(program: Program, function: Function, cls: ClassUnit | None) -> Root |
                 and not _is_cleared_outside(program, outer.node)
             ):
                 block = [*block, *_looped(inner.out)]
-    if not block:
-        return None
+            elif inner.out:  # who calls it may clear
+                yield Root(_looped(inner.out), hazy=True, doubted=True)
     name = getattr(function.node, "name", "")
+    if not block:
+        return
     if not _steps_outside_loops(block) or name.startswith(("test", "setUp")):
-        return Root(block, hazy=True)
+        yield Root(block, hazy=True)
+        return
     owned = cls is not None and _owns_its_optimizers(block) and not program.has_unseen_base(cls)
     whole = owned or _computes_its_loss(program, function.node, block)
     doubted = not whole or _others_clear(program, function, cls)
-    return Root(_looped(block), hazy=True, doubted=doubted)
+    yield Root(_looped(block), hazy=True, doubted=doubted)
 
 
 def _is_returned(program: Program, outer: ast.AST | None, inner: ast.AST) -> bool:
@@ -138,8 +145,10 @@ def _looped(block: Block) -> Block:
     loop.pseudo = True
     loop.body = [Haze(None, whole=False, doubt=Doubt.BETWEEN), *block]
     for node in walk(block):
-        if isinstance(node, Happening) and node.loop is None:
-            node.loop = loop
+        if isinstance(node, Happening):
+            loop.entered |= node.frames
+            if node.loop is None:
+                node.loop = loop
     return [loop]
 
 
@@ -163,7 +172,9 @@ def _computes_its_loss(program: Program, function: ast.AST, block: Block) -> boo
 
 
 def _computed_in(function: ast.AST) -> frozenset[str]:
-    """Return the names that a function gives a value and is not handed."""
+    """Return the names that a function, or a module, gives a value and is not handed."""
+    if isinstance(function, ast.Module):
+        return names_stored(function.body)
     assert isinstance(function, FunctionNode)
     parameters = function.args
     handed = {
@@ -189,8 +200,11 @@ def _others_clear(program: Program, function: Function, cls: ClassUnit | None) -
     unit = program.main
     assert isinstance(function.node, FunctionNode)
     own = unit.text_of(function.node)
+    name = function.node.name
+    # `.step(` is called on anything: there the class must be named as well
+    owner = cls.name if cls is not None and name in _COMMON else ""
     if program.project is not None and program.project.is_cleared_by_callers(
-        unit.source, function.node.name
+        unit.source, name, owner
     ):
         return True
     for method in cls.methods.values() if cls is not None else ():
@@ -199,10 +213,8 @@ def _others_clear(program: Program, function: Function, cls: ClassUnit | None) -
         if id(method) in program.called and re.search(rf"\.{method.name}\s*\(", own):
             continue  # called from here, so its clear has been seen
         return True
-    name = function.node.name
     if cls is not None:
-        # `.step(` is called on anything
-        spelled = rf"\b{cls.name}\b" + (rf"|\.{name}\s*\(" if name not in _COMMON else "")
+        spelled = rf"\b{cls.name}\b" + ("" if owner else rf"|\.{name}\s*\(")
     else:
         spelled = rf"(?<!def )\b{re.escape(name)}\b"
     concerned = re.compile(spelled)

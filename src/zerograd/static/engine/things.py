@@ -6,7 +6,7 @@ import ast
 
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.emit import is_false
-from zerograd.static.engine.frame import Frame
+from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Haze
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.training import (
@@ -63,6 +63,30 @@ _SAME = frozenset(
     ]
 )
 _CUTS = frozenset(["detach", "item", "tolist", "numpy", "detach_", "clone_detached", "new_tensor"])
+_OF_TENSORS = frozenset(
+    [
+        "argmax",
+        "clamp",
+        "clone",
+        "expand",
+        "flatten",
+        "flip",
+        "gather",
+        "long",
+        "max",
+        "mean",
+        "min",
+        "permute",
+        "pow",
+        "repeat",
+        "reshape",
+        "squeeze",
+        "sum",
+        "transpose",
+        "unsqueeze",
+        "view",
+    ]
+)
 _PARAMETERS = frozenset(
     ["parameters", "named_parameters", "trainable_parameters", "get_parameters"]
 )
@@ -80,7 +104,6 @@ _SILENT = frozenset(
         "register_hook",
         "register_buffer",
         "add_module",
-        "no_sync",
         "size",
         "dim",
         "log",
@@ -103,16 +126,18 @@ def thing_method(
         return scaler_method(frame, node, program.named_scaler(path), name, arguments)
     if name == "backward":
         return _backward(frame, node, base, arguments)
-    if name == "step":
-        optimizer = program.as_optimizer(frame, base, node)
+    if name == "step" or clears_by_name(name):
+        receiver = path_of(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+        optimizer = program.as_optimizer(frame, base, node) or program.spelled_optimizer(
+            frame, base, receiver
+        )
         if optimizer is not None:
-            return optimizer_method(frame, node, optimizer, name, arguments)
-        return NOTHING
-    if clears_by_name(name) and not isinstance(base, Tensor):
-        optimizer = program.as_optimizer(frame, base, node)
-        if optimizer is not None:
-            return optimizer_method(frame, node, optimizer, "zero_grad", arguments)
-        clear(frame, node, base, arguments)
+            called = "step" if name == "step" else "zero_grad"
+            return optimizer_method(frame, node, optimizer, called, arguments)
+        if name != "step":
+            # no tensor has it: then this is a network after all
+            is_thing = not isinstance(base, Tensor) or not receiver
+            clear(frame, node, base if is_thing else Named(receiver), arguments)
         return NOTHING
     if path and is_optimizer_name(path) and not is_scheduler_name(path):
         optimizer = program.named_optimizer(path)
@@ -134,6 +159,8 @@ def thing_method(
         return _tensor_method(frame, node, base, name, arguments)
     if name in _SAME:
         return base
+    if name in _OF_TENSORS:
+        return Arguments([Tensor(keys_of(base)), *arguments.all()], {}).computed()
     if name in ("prepare", "setup", "initialize"):
         return program.prepared(arguments)
     return _unseen_method(frame, node, base, name, arguments)
@@ -165,6 +192,11 @@ def _require(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) ->
         return base
     if is_false(wanted):
         return Tensor()
+    if isinstance(base, Leaf):
+        return base
+    receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if isinstance(receiver, ast.Name):
+        return program.required(frame, receiver.id)
     return program.new_leaf(frame)
 
 
@@ -188,7 +220,10 @@ def _unseen_method(
         fill(frame, node, NOTHING, Arguments.none())  # forward_backward_step and its kin
         return arguments.computed()
     if makes_optimizer(name) and isinstance(base, Named | Module | Instance):
-        return frame.program.new_optimizer(Params(keys_of(base)))  # model.configure_optimizers(…)
+        # model.configure_optimizers(…), or self.get_optimizer(params, …)
+        given = arguments.has_params() or isinstance(base, Instance)
+        source = Several(arguments.all()) if given else Params(keys_of(base))
+        return frame.program.new_optimizer(source)
     if isinstance(base, Named):
         if name in ("values", "items"):
             inner = Named(f"{base.path}[*]")

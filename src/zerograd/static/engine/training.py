@@ -33,6 +33,8 @@ from zerograd.static.engine.values import (
 from zerograd.static.engine.words import CLIPS, words_of
 
 _LOSSES = frozenset(("loss", "losses", "closure", "fn", "func", "objective"))
+# words of methods that speak of steps and take none
+_ONLY_ABOUT = frozenset(("virtual", "get", "set", "num", "is", "has", "should", "count", "steps"))
 
 
 def fill(frame: Frame, node: ast.AST, loss: Value, arguments: Arguments) -> None:
@@ -98,7 +100,9 @@ def step(
     scaler: str = "",
 ) -> None:
     """A step of an optimizer; a closure's every return to it is the step."""
-    optimizer = frame.program.as_optimizer(frame, target, node)
+    optimizer = frame.program.as_optimizer(frame, target, node) or frame.program.spelled_optimizer(
+        frame, target, path_of(named_at)
+    )
     if optimizer is None:
         return
     closure = next((each for each in arguments.all() if isinstance(each, Function)), None)
@@ -138,7 +142,7 @@ def optimizer_method(
     elif name == "add_param_group":
         if optimizer.keys is not None:
             optimizer.keys |= keys_of(arguments.first())
-    elif "step" in name and name != "first_step":
+    elif _updates(name):
         step(frame, node, optimizer, arguments, receiver)
         wipes = arguments.named.get("zero_grad")
         if wipes is not None and not is_false(wipes):
@@ -151,6 +155,13 @@ def optimizer_method(
     elif name in ("prepare", "setup"):
         return optimizer
     return NOTHING
+
+
+def _updates(name: str) -> bool:
+    """Does a method of this name step: `second_step`, `clip_and_step`, but not `virtual_step`?"""
+    return (
+        "step" in name and name != "first_step" and _ONLY_ABOUT.isdisjoint(name.lower().split("_"))
+    )
 
 
 def _is_handed_a_loss(arguments: Arguments) -> bool:
@@ -191,7 +202,11 @@ def scaler_method(
         named_at = node.args[0] if node.args else node
         step(frame, node, arguments.first(), arguments, named_at, scaler=scaler.key)
     elif name in ("unscale_", "unscale"):
-        optimizer = frame.program.as_optimizer(frame, arguments.first(), node)
+        given = arguments.first()
+        spelled = path_of(node.args[0]) if node.args else ""
+        optimizer = frame.program.as_optimizer(
+            frame, given, node
+        ) or frame.program.spelled_optimizer(frame, given, spelled)
         if optimizer is not None:
             emit(frame, EventKind.UNSCALE, node, optimizer=optimizer, scaler=scaler.key)
     elif name == "update":
@@ -276,7 +291,8 @@ def gradient_method(
     inside_torch = isinstance(gradient.of, Named) and not frame.program.is_trained(gradient.of)
     if inside_torch and not wipes:
         return gradient
-    touch(frame, node, gradient)
+    if name.endswith("_"):
+        touch(frame, node, gradient)
     if name == "copy_":
         emit(frame, EventKind.ASSIGN, node, keys=keys_of(gradient.of))
     elif name.startswith("add"):
@@ -297,18 +313,13 @@ def gradient_method(
     return gradient
 
 
-def touch(frame: Frame, node: ast.AST, gradient: Gradient, name: str = "") -> None:
+def touch(frame: Frame, node: ast.AST, gradient: Gradient) -> None:
     """`.grad` used as a tensor: it must be there."""
-    program = frame.program
-    owner = gradient.of
-    known = isinstance(owner, Params | Leaf | Module | Instance)
-    if program.guarded or program.peeking or not known:
-        return
-    if isinstance(owner, Params) and owner.filled:
+    if frame.program.guarded or not isinstance(gradient.of, Params | Leaf | Module | Instance):
         return
     written = node.func if isinstance(node, ast.Call) else node
-    name = name or path_of(written).split(".grad", 1)[0]
-    emit(frame, EventKind.TOUCH, node, keys=keys_of(owner), name=name)
+    name = path_of(written).split(".grad", 1)[0]
+    emit(frame, EventKind.TOUCH, node, keys=keys_of(gradient.of), name=name)
 
 
 def by_wrapper(

@@ -19,6 +19,7 @@ from zerograd.static.engine.values import (
     leaves_of,
 )
 from zerograd.static.engine.words import (
+    is_loss_name,
     is_network_name,
     is_optimizer_class,
     is_optimizer_name,
@@ -27,7 +28,6 @@ from zerograd.static.engine.words import (
 )
 
 _NETWORKS = frozenset(("model", "net", "network", "resnet", "backbone"))
-_LOSSES = frozenset(("loss", "losses", "criterion", "crit", "objective", "mse", "bce", "ce"))
 # words in the name of an unseen function that mark it as one that trains
 _ACTING = frozenset(
     [
@@ -47,13 +47,6 @@ _ACTING = frozenset(
         "iteration",
         "loop",
         "closure",
-        "zero",
-        "clear",
-        "reset",
-        "grad",
-        "grads",
-        "gradient",
-        "gradients",
     ]
 )
 
@@ -91,7 +84,7 @@ def forward(frame: Frame, keys: frozenset[str], arguments: Arguments) -> Value:
     computed = arguments.computed()
     if frame.no_grad:
         return Tensor()
-    frame.program.networks |= {key for key in keys if _LOSSES.isdisjoint(words_of(key))}
+    frame.program.networks |= {key for key in keys if not is_loss_name(key)}
     # Networks handed to a network are part of what it computes.
     handed = [each for value in arguments.all() for each in leaves_of(value)]
     deps = keys | keys_of(Several([each for each in handed if _is_network(frame, each)]))
@@ -105,7 +98,7 @@ def forward(frame: Frame, keys: frozenset[str], arguments: Arguments) -> Value:
 
 def is_called_part(name: str) -> bool:
     """Is `self.net_g(x)` a call of a part, a network or a loss, and no method?"""
-    return is_network_name(name) or not _LOSSES.isdisjoint(words_of(name))
+    return is_network_name(name) or is_loss_name(name)
 
 
 def _is_network(frame: Frame, value: Value) -> bool:
@@ -127,11 +120,13 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
         if optimizers:
             return optimizers[0]  # a wrapper around the optimizer
         if arguments.has_params():
-            return frame.program.new_optimizer(Several(arguments.all()))
+            return frame.program.new_optimizer(arguments.held())
     if is_scheduler_name(name):
         return NOTHING
+    if optimizers and makes_optimizer(name):
+        return optimizers[0]  # create_optimizer(model, optimizer)
     if not optimizers and makes_optimizer(name):
-        return frame.program.new_optimizer(Several(arguments.all()))  # get_optimizer(model, …)
+        return frame.program.new_optimizer(arguments.held())  # get_optimizer(model, …)
     if optimizers and not name[:1].isupper() and not _ACTING.isdisjoint(words):
         frame.program.unresolved += 1
         keys = frozenset[str]().union(*(keys_of(each) for each in optimizers))

@@ -97,29 +97,18 @@ class Module(Value):
 
 
 class Params(Value):
-    """Parameters of some buckets.
+    """Parameters of some buckets; `one` for a loop variable over them, `either` if not of all."""
 
-    `one` for a loop variable over them, `either` if not of all, `filled` where only those with
-    a gradient were picked.
-    """
+    __slots__ = ("either", "keys", "one")
 
-    __slots__ = ("either", "filled", "keys", "one")
-
-    def __init__(
-        self,
-        keys: frozenset[str],
-        one: bool = False,
-        either: bool = False,
-        filled: bool = False,
-    ) -> None:
+    def __init__(self, keys: frozenset[str], one: bool = False, either: bool = False) -> None:
         self.keys = keys
         self.one = one
         self.either = either
-        self.filled = filled
 
     @property
     def ident(self) -> str:
-        return f"p:{sorted(self.keys)}{self.one}{self.either}{self.filled}"
+        return f"p:{sorted(self.keys)}{self.one}{self.either}"
 
 
 class Gradient(Value):

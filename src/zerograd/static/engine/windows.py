@@ -12,7 +12,7 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine import guards
 from zerograd.static.engine.conditions import SYNC, is_positive
-from zerograd.static.engine.counters import counter_of
+from zerograd.static.engine.counters import counter_of, is_number
 from zerograd.static.engine.ir import Happening
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class Window:
         "guard",
         "index",
         "left",
+        "modulo",
         "sides",
         "step",
         "test",
@@ -48,6 +49,7 @@ class Window:
         self.step = step
         self.guard = guard
         self.test = test
+        self.modulo = modulo
         self.left = modulo.left
         self.divisor = modulo.right
         self.sides = sides  # the truths of the guard with which the step is reached
@@ -66,9 +68,9 @@ def windows(
     for step in buckets.happenings:
         if step.kind is not EventKind.STEP or step.event is None or step.loop is None:
             continue
-        if step.loop.pseudo or id(step) not in flow.reached:
+        if id(step) not in flow.reached:
             continue
-        for key in sorted(step.guards | step.behind):
+        for key in sorted(step.guards):
             atom = program.atoms.get(key)
             number = atoms.get(key)
             if key == SYNC or atom is None or atom.node is None or number is None:
@@ -87,20 +89,24 @@ def windows(
                 if each.kind is EventKind.BACKWARD
                 and each.event is not None
                 and each.loop is step.loop
-                and key not in each.guards | each.behind
+                and key not in each.guards
                 and each.event.fills == {step.event.owner}
             ]
             if modulo is None or not collected:
                 continue
             sides = {
                 number * 2 + 1 in literals
-                for pairs in flow.reached[id(step)].values()
+                for each in buckets.happenings
+                if each.kind is EventKind.STEP
+                and each.optimizer is step.optimizer
+                and each.loop is step.loop
+                for pairs in flow.reached.get(id(each), {}).values()
                 for _, literals in pairs
             }
             window = Window(step, key, atom.node, modulo, sides, collected)
             window.cleared = any(
                 each.kind is EventKind.CLEAR
-                and key in each.guards | each.behind
+                and key in each.guards
                 and each.event is not None
                 and not set(each.event.buckets).isdisjoint(step.event.buckets)
                 for each in buckets.happenings
@@ -112,11 +118,14 @@ def window_findings(
     program: Program, buckets: Buckets, flow: Flow, atoms: dict[str, int]
 ) -> Iterator[Finding]:
     """Yield what is wrong with the windows of one root."""
+    yield from _wrong_clears(program, buckets, flow, atoms)
     for window in windows(program, buckets, flow, atoms):
         wrong = _wrong_guard(window)
         if wrong is not None:
             fault, better = wrong
             yield _finding(window, "ZG504", window.test, fault=fault, better=better)
+            continue
+        if window.step.loop is None or window.step.loop.pseudo:
             continue
         if _loses_its_tail(window, buckets):
             yield _finding(window, "ZG502", window.step.node)
@@ -124,6 +133,54 @@ def window_findings(
             yield _finding(window, "ZG503", window.step.node)
         if _synchronises_each(window):
             yield _finding(window, "ZG505", window.backwards[0].node)
+
+
+def _wrong_clears(
+    program: Program, buckets: Buckets, flow: Flow, atoms: dict[str, int]
+) -> Iterator[Finding]:
+    """Yield the clears at a window's first micro-batch that a window of one never reaches."""
+    for window in windows(program, buckets, flow, atoms):
+        if not _asks_for(window.test, 0) or is_number(window.divisor):
+            continue
+        for clear in buckets.happenings:
+            if clear.kind is not EventKind.CLEAR or clear.event is None:
+                continue
+            for key in sorted(clear.guards - window.step.guards):
+                atom, number = program.atoms.get(key), atoms.get(key)
+                test = atom.node if atom is not None else None
+                if not isinstance(test, ast.Compare) or not _asks_for(test, 1) or number is None:
+                    continue
+                modulo = test.left
+                same = isinstance(modulo, ast.BinOp) and window.text(modulo) == window.text(
+                    window.modulo
+                )
+                reached = flow.reached.get(id(clear), {}).values()
+                if same and all(number * 2 + 1 in each for pairs in reached for _, each in pairs):
+                    yield _never_of_one(window, clear, test)
+
+
+def _asks_for(test: ast.expr, remainder: int) -> bool:
+    """Is it `… == remainder`?"""
+    return (
+        isinstance(test, ast.Compare)
+        and isinstance(test.ops[0], ast.Eq)
+        and isinstance(test.comparators[0], ast.Constant)
+        and test.comparators[0].value == remainder
+    )
+
+
+def _never_of_one(window: Window, clear: Happening, test: ast.Compare) -> Finding:
+    divisor, condition = window.text(window.divisor), window.text(test)
+    rule = BY_CODE["ZG504"]
+    return Finding(
+        rule=rule,
+        spot=clear.unit.source.spot(test),
+        message=(
+            f"the condition `{condition}` around the clear can never be true where {divisor} is 1"
+        ),
+        advice=f"clear {window.step.name} right after its step",
+        owner=window.step.name,
+    )
 
 
 def _finding(window: Window, code: str, node: ast.AST, **names: str) -> Finding:
@@ -204,7 +261,7 @@ def _looks_like_a_window(window: Window) -> bool:
 
 
 def _loses_its_tail(window: Window, buckets: Buckets) -> bool:
-    if window.sides != {True} or not _looks_like_a_window(window) or not _starts_anew(window):
+    if window.sides != {True} or window.index is None or not _looks_like_a_window(window):
         return False
     return not any(
         each.kind is EventKind.STEP
@@ -212,37 +269,6 @@ def _loses_its_tail(window: Window, buckets: Buckets) -> bool:
         and each.loop is not window.step.loop
         for each in buckets.happenings
     )
-
-
-def _starts_anew(window: Window) -> bool:
-    """Does the counter begin again in each epoch? One that runs on carries the tail over."""
-    names = {each.id for each in ast.walk(window.left) if isinstance(each, ast.Name)}
-    if window.index is not None and window.index[0] in names:
-        return True
-    loop = window.step.loop
-    names |= _copied(loop.node if loop is not None else None, names)
-    outer = loop.parent.node if loop is not None and loop.parent is not None else None
-    if not isinstance(outer, ast.For | ast.While):
-        return False
-    again = [
-        target.id
-        for statement in outer.body
-        if isinstance(statement, ast.Assign)
-        for target in statement.targets
-        if isinstance(target, ast.Name)
-    ]
-    return not names.isdisjoint(again)
-
-
-def _copied(loop: ast.AST | None, names: set[str]) -> set[str]:
-    """Return what the loop copies into these names, as `i = at` does."""
-    return {
-        statement.value.id
-        for statement in (loop.body if isinstance(loop, ast.For | ast.While) else [])
-        if isinstance(statement, ast.Assign)
-        and isinstance(statement.value, ast.Name)
-        and any(isinstance(each, ast.Name) and each.id in names for each in statement.targets)
-    }
 
 
 def _is_summed(window: Window) -> bool:

@@ -64,6 +64,22 @@ _TRAINABLE = frozenset(
         *("unet", "vae", "autoencoder", "module"),
     )
 )
+_LOSSES = frozenset(("loss", "losses", "criterion", "crit", "cri", "objective", "mse", "bce", "ce"))
+_ABOUT_MODELS = frozenset(
+    (
+        "name",
+        "names",
+        "path",
+        "dir",
+        "file",
+        "type",
+        "config",
+        "cfg",
+        "args",
+        "id",
+        "kwargs",
+    )
+)
 MODULE_WORDS = frozenset(
     ["net", "nets", "model", "models", "network", "networks", "module", "self"]
 )
@@ -90,6 +106,23 @@ CLIPS = frozenset(
         "gradient_clipping",
     ]
 )
+# what a name that nothing here defines stands for, by all custom
+WELL_KNOWN = {
+    "torch": "torch",
+    "th": "torch",
+    "nn": "torch.nn",
+    "F": "torch.nn.functional",
+    "optim": "torch.optim",
+    "np": "numpy",
+    "math": "math",
+    "time": "time",
+    "os": "os",
+    "Variable": "torch.autograd.Variable",
+    "GradScaler": "torch.cuda.amp.GradScaler",
+    "autocast": "torch.cuda.amp.autocast",
+    "clip_grad_norm_": "torch.nn.utils.clip_grad_norm_",
+    "clip_grad_value_": "torch.nn.utils.clip_grad_value_",
+}
 # frameworks with the same words and other rules
 FOREIGN = frozenset(
     ["mxnet", "mindspore", "chainer", "tensorflow", "jittor", "keras", "theano", "cntk"]
@@ -133,6 +166,23 @@ def is_scaler_name(path: str) -> bool:
 def is_network_name(path: str) -> bool:
     """Does the name suggest something with parameters to train?"""
     return not _TRAINABLE.isdisjoint(words_of(path))
+
+
+def is_loss_name(path: str) -> bool:
+    """Does the name suggest a function that gives a loss?"""
+    return not _LOSSES.isdisjoint(words_of(path))
+
+
+def is_called_a_network(path: str) -> bool:
+    """Is it the name of a network, and not of what one gives: `gen`, but not `gen_images`?"""
+    words = words_of(path)
+    return bool(words) and words[-1] in _TRAINABLE
+
+
+def is_model_name(path: str) -> bool:
+    """Does the name call it a model, and not something about one, as `model_path` does?"""
+    words = words_of(path)
+    return any("model" in word for word in words) and words[-1] not in _ABOUT_MODELS
 
 
 def is_optimizer_class(name: str) -> bool:
