@@ -242,6 +242,30 @@ def test_curves_tell_whose_they_are_and_the_value_at_the_chosen_event(
     assert "0.125" in written and "not finite" in written  # both losses in iteration 3
 
 
+def test_a_value_stands_under_the_event_it_was_measured_with(
+    tmp_path: Path, open_page: Open
+) -> None:
+    def loop(iteration: int, path: str) -> Iterator[Happening]:
+        for micro in range(4):
+            filled = frozenset({"opt"})
+            yield event(K.BACKWARD, 8, path=path, fills=filled), {"loss": iteration + micro / 10}
+        yield event(K.STEP, 10, path=path), None
+        yield event(K.CLEAR, 11, path=path), None
+
+    page = ready(open_page(make(tmp_path, steps=5, loop=loop)))
+    found = page.evaluate(
+        """() => {
+            const view = window.zerogradReport.timeline, process = view.model.processes[0];
+            const { curve } = view.rows.find((row) => row.kind === "curve");
+            const value = (event) => curve.value[curve.at(event, process)];
+            return [[...curve.x], [...process.x], [6, 8, 9, 10, 11].map(value)];
+        }"""
+    )
+    curve, events, values = found
+    assert curve == [x for n, x in enumerate(events) if n % 6 < 4]
+    assert values == [1.0, 1.2, 1.3, 1.3, 1.3]  # a step and a clear show the last loss before
+
+
 @pytest.mark.parametrize("width", [390, 1200])
 def test_the_owner_of_an_event_is_one_word_on_one_line(
     tmp_path: Path, open_page: Open, width: int

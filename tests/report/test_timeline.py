@@ -81,7 +81,8 @@ def test_a_bucket_of_no_optimizer_gets_a_lane_of_its_own() -> None:
 
 def test_curves_come_from_the_numbers_in_the_trace(tmp_path: Path) -> None:
     process = timeline(tmp_path, right, 3)
-    assert process.curves == {"loss": [(0, 1.0), (1, 0.5), (2, pytest.approx(1 / 3))]}
+    # three events a round, of which the second is the backward
+    assert process.curves == {"loss": [(1, 1.0), (4, 0.5), (7, pytest.approx(1 / 3))]}
 
 
 def test_each_loss_and_each_optimizer_has_a_curve_of_its_own() -> None:
@@ -99,7 +100,7 @@ def test_each_loss_and_each_optimizer_has_a_curve_of_its_own() -> None:
     assert list(curves) == names
     again = replace(event(K.BACKWARD, 9, "opt_d"), text="errors.fake.backward()")
     curves = build_timeline("run", [losses[0], happened(again, loss=5.0)]).curves
-    assert curves == {"loss, line 3": [(0, 1.0)], "loss, errors.fake, line 9": [(0, 5.0)]}
+    assert curves == {"loss, line 3": [(0, 1.0)], "loss, errors.fake, line 9": [(1, 5.0)]}
 
 
 def test_a_loss_that_is_not_finite_stays_in_its_curve(tmp_path: Path) -> None:

@@ -242,7 +242,7 @@ def _process(each: PageProcess, sites: _Sites) -> dict[str, Any]:
         ],
         "curves": {
             name: {
-                "iteration": [iteration for iteration, _ in points],
+                "event": _steps(index for index, _ in points),
                 "value": [value if math.isfinite(value) else None for _, value in points],
             }
             for name, points in timeline.curves.items()

@@ -61,10 +61,9 @@ def _process(process: PerfettoProcess, origin: int) -> list[dict[str, Any]]:
         events += _marks(timeline, lane, times, pid, track)
         events += _contents(lane, times, pid, track + 1)
     for name, points in timeline.curves.items():
-        at = {moment.iteration: time for moment, time in zip(timeline.moments, times, strict=True)}
         events += [
-            {"ph": "C", "pid": pid, "name": name, "ts": at[iteration], "args": {name: value}}
-            for iteration, value in points
+            {"ph": "C", "pid": pid, "name": name, "ts": times[index], "args": {name: value}}
+            for index, value in points
             if value == value and abs(value) != float("inf")
         ]
     events += _findings(process, times)

@@ -112,7 +112,7 @@ class ProcessTimeline:
     moments: list[Moment]
     gaps: list[tuple[int, Gap]]  # before which moment, and the gap
     lanes: list[Lane]
-    curves: dict[str, list[tuple[int, float]]]  # name -> (iteration, value)
+    curves: dict[str, list[tuple[int, float]]]  # name -> (which moment, value)
 
 
 def build_timeline(name: str, happened: Iterable[Moment | Gap]) -> ProcessTimeline:
@@ -257,13 +257,13 @@ def _content(state: BucketState, owner: str) -> Content:
 def _curves(moments: Sequence[Moment]) -> dict[str, list[tuple[int, float]]]:
     """Return what was measured, a curve for each loss and for each optimizer's norm."""
     curves: dict[CurveKey, list[tuple[int, float]]] = {}
-    for moment in moments:
+    for index, moment in enumerate(moments):
         for name in CURVES:
             value = moment.extra.get(name)
             if isinstance(value, (int, float)) or value in _NOT_FINITE:
                 event = moment.event
                 key = CurveKey(name, event.owner, event.spot, event.text)
-                curves.setdefault(key, []).append((moment.iteration, float(value)))
+                curves.setdefault(key, []).append((index, float(value)))
     most = sorted(curves, key=lambda key: len(curves[key]), reverse=True)[:MOST_CURVES]
     kept = sorted(most, key=lambda key: CURVES.index(key.name))
     return {_label(key, kept): curves[key] for key in kept}

@@ -1,13 +1,14 @@
-// A number measured with each iteration, as a curve under the lanes: a loss, a gradient's norm.
+// A number measured with some events, as a curve under the lanes: a loss, a gradient's norm.
 
 const CURVE = 70; // pixels a curve is high
 const CURVE_ABOVE = 12, CURVE_BELOW = 10; // of these left free
 const DECADES = 100; // a curve that mostly goes over more than this is drawn on a logarithmic scale
 
 class Curve {
-  constructor(name, { iteration, value }) {
+  constructor(name, { event, x, value }) {
     this.name = name;
-    this.iteration = iteration;
+    this.event = event;
+    this.x = x; // each value stands under the mark it was measured with
     this.value = value; // null where it was not finite
     const finite = value.filter((each) => each !== null);
     let low = Infinity, high = -Infinity;
@@ -44,12 +45,11 @@ class Curve {
   colour(colours) { return this.name.startsWith("loss") ? colours.fresh : colours.foreign; }
 
   draw(view, top) {
-    const { on, colours } = view, { axis } = view.model;
+    const { on, colours } = view;
     on.fillStyle = colours.line;
     on.fillRect(view.gutter, top + CURVE - CURVE_BELOW, view.room, 0.5);
     if (this.isEmpty && !this.lost) return;
     const right = view.unit(view.width);
-    const before = axis.iterations[axis.slotAt(view.left)];
     on.strokeStyle = this.colour(colours);
     on.lineWidth = 1.6;
     on.lineJoin = "round";
@@ -58,8 +58,8 @@ class Curve {
     const wrong = [], alone = [];
     let pen = 0; // points since the pen came down
     let x = 0, y = 0;
-    for (let i = Math.max(0, lowerBound(this.iteration, before) - 1); i < this.value.length; i++) {
-      const unit = axis.at(this.iteration[i]) + 0.5;
+    for (let i = Math.max(0, lowerBound(this.x, view.left) - 1); i < this.value.length; i++) {
+      const unit = this.x[i];
       if (this.value[i] === null) {
         if (pen === 1) alone.push([x, y]);
         wrong.push(view.x(unit));
@@ -96,13 +96,19 @@ class Curve {
     on.stroke();
   }
 
-  /** A dot and the number where the chosen event stands. */
-  drawValue(view, top, iteration) {
-    let i = lowerBound(this.iteration, iteration);
-    if (this.iteration[i] !== iteration) return;
-    while (this.iteration[i + 1] === iteration) i++;
+  /** The value that belongs to an event: its own, else the last before it, else the next, of its iteration. */
+  at(event, process) {
+    const right = lowerBound(this.event, event);
+    const near = this.event[right] === event ? [right] : [right - 1, right];
+    return near.find((i) => process.iteration[this.event[i]] === process.iteration[event]);
+  }
+
+  /** A dot and the number for the chosen event. */
+  drawValue(view, top, event, process) {
+    const i = this.at(event, process);
+    if (i === undefined) return;
     const { on, colours } = view, value = this.value[i];
-    const x = view.x(view.model.axis.at(iteration) + 0.5);
+    const x = view.x(this.x[i]);
     const y = value === null ? top + 8 : this.y(value, top);
     const text = value === null ? "not finite" : short(value);
     on.fillStyle = value === null ? colours.finding : this.colour(colours);

@@ -62,6 +62,7 @@ function unpack(data) {
       lane.event = summed(lane.event);
       lane.foreign = new Set(lane.foreign); // marks of other lanes' events
     }
+    for (const curve of Object.values(process.curves)) curve.event = summed(curve.event);
   }
   const axis = new Axis(all);
   for (const process of data.processes) place(process, axis);
@@ -81,6 +82,9 @@ function place(process, axis) {
   }
   for (const lane of process.lanes) {
     lane.x = Float64Array.from(lane.event, (event) => process.x[event]);
+  }
+  for (const curve of Object.values(process.curves)) {
+    curve.x = Float64Array.from(curve.event, (event) => process.x[event]);
   }
 }
 

@@ -331,8 +331,8 @@ class Timeline {
     on.beginPath();
     on.arc(x, row.y + MARKS, 9, 0, 7);
     on.stroke();
-    const process = this.model.processes[p], iteration = process.iteration[process.lanes[l].event[m]];
-    for (const each of this.rows) if (each.kind === "curve" && each.p === p) each.curve.drawValue(this, each.y, iteration);
+    const process = this.model.processes[p], event = process.lanes[l].event[m];
+    for (const each of this.rows) if (each.kind === "curve" && each.p === p) each.curve.drawValue(this, each.y, event, process);
   }
 
   /** The whole run in one strip: the worst content of any lane, and a frame around what is shown. */
