@@ -23,7 +23,12 @@ else:
 
 CORPUS_FILE = Path(__file__).with_name("corpus.toml")
 KEPT_SUFFIXES = (".py", ".ipynb")
-SPLITS = {"development": "dev", "held-out": "held_out"}
+SPLITS = {  # name in the corpus -> folder
+    "development": "dev",
+    "held-out": "held_out",
+    "fresh-development": "fresh_dev",
+    "fresh-held-out": "fresh_held_out",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ class Repository:
 
 
 def read_corpus(file: Path = CORPUS_FILE, split: str | None = None) -> list[Repository]:
-    """Return the repositories of the corpus, or of one half of it."""
+    """Return the repositories of the corpus, or of one part of it."""
     entries = tomllib.loads(file.read_text(encoding="utf-8"))["repository"]
     repositories = [
         Repository(e["name"], e["commit"], e["split"], tuple(e.get("paths", ()))) for e in entries
@@ -113,7 +118,7 @@ def extract(repository: Repository, git_dir: Path, into: Path) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--into", type=Path, required=True, help="folder to fill")
-    parser.add_argument("--split", choices=sorted(SPLITS), help="only one half")
+    parser.add_argument("--split", choices=sorted(SPLITS), help="only one part")
     parser.add_argument("--mirror", type=Path, help="folder of clones named owner+name")
     args = parser.parse_args()
     args.into.mkdir(parents=True, exist_ok=True)

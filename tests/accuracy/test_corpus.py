@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.accuracy.corpus import read_corpus
+from benchmarks.accuracy.corpus import SPLITS, read_corpus
 from benchmarks.accuracy.generate_loops import generate
 from benchmarks.accuracy.training_code import find_units, parse, read_source
 from benchmarks.scaling import CURVES, program
@@ -40,14 +40,15 @@ def test_this_test_would_see_an_import_of_the_checker(tmp_path: Path) -> None:
     assert imports(file) == {"zerograd.static.check"}
 
 
-def test_the_corpus_is_pinned_and_split_in_halves() -> None:
+def test_the_corpus_is_pinned_and_split() -> None:
     corpus = read_corpus()
     names = [repository.name for repository in corpus]
     assert len(names) == len(set(names)) >= 24
     assert all(re.fullmatch(r"[0-9a-f]{40}", repository.commit) for repository in corpus)
-    halves = Counter(repository.split for repository in corpus)
-    assert set(halves) == {"development", "held-out"}
-    assert min(halves.values()) >= 12
+    parts = Counter(repository.split for repository in corpus)
+    assert set(parts) == set(SPLITS)
+    assert min(parts.values()) >= 12
+    assert parts["fresh-held-out"] >= 60
 
 
 def test_a_unit_needs_a_backward_a_step_and_a_clear() -> None:

@@ -31,6 +31,15 @@ def _frame_of(bucket: str) -> int:
     return int(number) if number.isdigit() and "@" in bucket else 0
 
 
+def _spelled(key: str) -> str:
+    """Return a key as the user writes it: what bears one name may be one thing.
+
+    >>> _spelled("net@5")
+    'net'
+    """
+    return key.split("@", 1)[0]
+
+
 class Buckets:
     """The buckets of one root and who holds them."""
 
@@ -53,7 +62,8 @@ class Buckets:
             if isinstance(node, Haze):
                 node.buckets = self._hazed(node)
             elif isinstance(node, Reset):
-                node.buckets = tuple(b for b in self.tracked if self._covered(node.keys, b))
+                keys = node.keys | {self._assumed.get(key.lstrip("?"), key) for key in node.keys}
+                node.buckets = tuple(b for b in self.tracked if self._covered(keys, b))
 
     def _is_unknown(self, bucket: str) -> bool:
         """Are the parameters of some network that cannot be told?"""
@@ -118,12 +128,17 @@ class Buckets:
             reach = self.holdings[owner]
         else:
             owner = ""
+            if node.keys is not None:  # the parameters of an optimizer matched by its name
+                node.keys = frozenset(
+                    self._assumed.get(key[1:], key) if key[:1] == "?" else key for key in node.keys
+                )
             reach, node.partial = self._reach(node)
+            node.doubted = self._doubted(node, reach)
         leaf = node.leaf and self._feeds_network(reach)
         if node.leaf and not leaf and not node.sure:
             return None  # weights that only look like an input: reading is not updating
         if not reach and kind is not EventKind.STEP:
-            if not node.partial:
+            if not node.partial and not node.doubted:
                 return None
             reach = ("nothing",)
         fills: frozenset[str] = frozenset()
@@ -171,8 +186,12 @@ class Buckets:
                 or (self._is_unknown(b) and self._alone(b) and node.kind is EventKind.CLIP)
             ), ()
         whole = [b for b in self.tracked if self._covered(node.keys, b)]
+        spelled = {_spelled(key) for key in node.keys}
         part = [
-            b for b in self.tracked if b not in whole and any(touches(key, b) for key in node.keys)
+            b
+            for b in self.tracked
+            if b not in whole
+            and (any(touches(key, b) for key in node.keys) or _spelled(b) in spelled)
         ]
         for bucket in self.tracked:
             if self._is_unknown(bucket) and bucket not in whole:
@@ -181,6 +200,19 @@ class Buckets:
                 own = self._covered(node.keys, bucket.removeprefix("?"))
                 (whole if own or self._alone(bucket) else part).append(bucket)
         return tuple(whole), tuple(part)
+
+    def _doubted(self, node: Happening, reach: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the buckets not reached that may be so by other names.
+
+        Only networks that are both made here, of nothing else, are surely apart.
+        """
+        if node.kind is EventKind.ASSIGN:
+            return () if reach else tuple(self.tracked)
+        if node.kind is not EventKind.BACKWARD:
+            return ()
+        keys = node.keys or frozenset()
+        apart = node.sure and bool(keys) and all(self._is_made(key) for key in keys)
+        return tuple(b for b in self.tracked if b not in reach and not (apart and self._is_made(b)))
 
     def _filled(self, node: Happening) -> tuple[str, ...]:
         keys = node.keys or frozenset()

@@ -7,6 +7,7 @@ import ast
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.construct import external_call
 from zerograd.static.engine.frame import Frame
+from zerograd.static.engine.ir import has_effect
 from zerograd.static.engine.things import thing_method
 from zerograd.static.engine.training import (
     accelerator_method,
@@ -47,6 +48,7 @@ from zerograd.static.engine.values import (
 from zerograd.static.engine.words import (
     CLIPS,
     clears_by_name,
+    fills_by_name,
     is_optimizer_class,
     is_scaler_name,
     words_of,
@@ -249,7 +251,11 @@ def _instance_method(
     program = frame.program
     method = program.method(base, name)
     if method is not None:
-        return program.invoke(frame, node, method, arguments)
+        before = len(frame.out)
+        returned = program.invoke(frame, node, method, arguments)
+        if fills_by_name(name) and not has_effect(frame.out[before:]):
+            fill(frame, node, NOTHING, Arguments.none())  # further in than could be followed
+        return returned
     value = program.instance_attribute(base, name) if program.has_attribute(base, name) else None
     if isinstance(value, Named) and name[:1].isupper() and arguments.all():
         return forward(frame, frozenset((value.path,)), arguments)  # self.BCE_loss: no class

@@ -89,6 +89,8 @@ def attribute(frame: Frame, base: Value, name: str) -> Value:
     if isinstance(base, External):
         return External(f"{base.dotted}.{name}")
     if isinstance(base, Named):
+        if name == "param_groups" and is_optimizer_name(base.path):
+            return _optimizer_attribute(frame.program.named_optimizer(base.path), name)
         return Gradient(base) if name == "grad" else Named(f"{base.path}.{name}")
     if isinstance(base, Instance):
         return frame.program.instance_attribute(base, name)

@@ -139,6 +139,9 @@ class Flow:
             for bucket in node.partial:
                 if bucket in after:
                     after[bucket] = self._forgotten(after[bucket])
+        for bucket in node.doubted:
+            if bucket in after:
+                after[bucket] = self._hazed(after[bucket], Doubt.UNSEEN)
         return after
 
     def _move(self, number: int, event: Event, bucket: str) -> int:
@@ -171,11 +174,11 @@ class Flow:
             elif node.whole:
                 after[bucket] = self._forgotten(after[bucket])
             else:
-                after[bucket] = frozenset(
-                    (self._doubted(number, node.doubt), literals)
-                    for number, literals in after[bucket]
-                )
+                after[bucket] = self._hazed(after[bucket], node.doubt)
         return after
+
+    def _hazed(self, pairs: frozenset[Pair], doubt: Doubt) -> frozenset[Pair]:
+        return frozenset((self._doubted(number, doubt), literals) for number, literals in pairs)
 
     def _doubted(self, number: int, doubt: Doubt) -> int:
         state, before = self.states[number]
@@ -187,7 +190,7 @@ class Flow:
 
     def _reset(self, node: Reset, point: Point) -> Point:
         after = dict(point)
-        fresh = self.number(INITIAL, Doubt.NONE)
+        fresh = self.number(INITIAL, node.doubt)
         for bucket in node.buckets:
             if bucket in after and node.present:
                 found = set()

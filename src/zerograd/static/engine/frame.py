@@ -97,7 +97,8 @@ class Frame:
             value = self.locals.get(name)
             if value is not None:
                 self.versions[name] = self.versions.get(name, 0) + 1
-                if not self.program.is_lasting(value):
+                network = isinstance(value, Named) and self.program.is_network(value.path)
+                if not network and not self.program.is_lasting(value):
                     self.locals[name] = NOTHING
 
     def spelling(self, name: str) -> tuple[str, frozenset[str], bool]:

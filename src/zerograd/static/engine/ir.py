@@ -29,6 +29,7 @@ class Happening(Node):
 
     __slots__ = (
         "averaged",
+        "doubted",
         "event",
         "frames",
         "guards",
@@ -90,17 +91,7 @@ class Happening(Node):
         self.loop: Loop | None = None
         self.event: Event | None = None  # filled in when the program's buckets are known
         self.partial: tuple[str, ...] = ()  # buckets that a clear reaches in part
-
-
-class Reset(Node):
-    """A network, leaf or optimizer made anew: its buckets are as new."""
-
-    __slots__ = ("buckets", "keys", "present")
-
-    def __init__(self, keys: frozenset[str], present: bool = False) -> None:
-        self.keys = keys
-        self.present = present  # not made anew: its gradient is made, of zeros
-        self.buckets: tuple[str, ...] = ()
+        self.doubted: tuple[str, ...] = ()  # buckets that a backward may fill, for all one knows
 
 
 class Doubt(IntEnum):
@@ -109,6 +100,20 @@ class Doubt(IntEnum):
     NONE = 0
     BETWEEN = 1  # somebody may have, before this function was entered
     UNSEEN = 2  # a call on the way that cannot be seen
+
+
+class Reset(Node):
+    """A network, leaf or optimizer made anew: its buckets are as new."""
+
+    __slots__ = ("buckets", "doubt", "keys", "present")
+
+    def __init__(
+        self, keys: frozenset[str], present: bool = False, doubt: Doubt = Doubt.NONE
+    ) -> None:
+        self.keys = keys
+        self.present = present  # not made anew: its gradient is made, of zeros
+        self.doubt = doubt  # made by somebody unseen, who may have kept it from before
+        self.buckets: tuple[str, ...] = ()
 
 
 class Haze(Node):

@@ -15,6 +15,7 @@ from zerograd.lifecycle.state import BucketState
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.early import EarlyClears
+from zerograd.static.engine.emptiness import NEEDS_CERTAINTY, is_open
 from zerograd.static.engine.ir import Block, Branch, Doubt, Happening, Loop, inner_blocks
 from zerograd.static.engine.objects import is_by_hand
 from zerograd.static.engine.words import OPTIMIZER_WORDS, words_of
@@ -28,7 +29,6 @@ _AT_STEP = tuple(
     BY_CODE[code]
     for code in ("ZG101", "ZG102", "ZG202", "ZG302", "ZG303", "ZG305", "ZG401", "ZG402")
 )
-_NEEDS_CERTAINTY = frozenset(("ZG102", "ZG401", "ZG402"))  # not judged behind unseen calls
 _ONLY_IN_LOOPS = frozenset(("ZG202", "ZG401", "ZG402"))
 _AT_CLIP = (BY_CODE["ZG301"], BY_CODE["ZG304"])
 
@@ -103,7 +103,7 @@ class Judgement(EarlyClears):
         assert event is not None
         found: list[Verdict] = []
         for strict in (True, False):
-            chosen = [rule for rule in rules if (rule.code in _NEEDS_CERTAINTY) is strict]
+            chosen = [rule for rule in rules if (rule.code in NEEDS_CERTAINTY) is strict]
             held = {
                 bucket: self._states(node, bucket, certain_only=strict)
                 for bucket in buckets
@@ -117,8 +117,9 @@ class Judgement(EarlyClears):
                 continue  # done once, as schedulers' demos and warm-ups do
             certain = verdict.certain and self._is_plausible(node, verdict)
             certain = certain and not (self._is_doubted(node) and verdict.rule.after_step)
-            if verdict.rule.code == "ZG401":
-                certain = certain and self._is_surely_empty(node)
+            certain = certain and not is_open(
+                node, verdict, self._buckets, self._program.made, self._varies_at(node)
+            )
             yield self._finding(node, verdict.rule.code, verdict.state, certain)
 
     def _verdicts(
@@ -192,24 +193,14 @@ class Judgement(EarlyClears):
             if self._is_confirmed(bucket, node.spot):
                 left = judged[0][1].suspicion
                 meant = left is not None and self._is_meant_for(left.left.spot, node)
+                # Lightning's toggle keeps the other networks out of the loss.
+                meant = meant or "toggle_optimizer(" in node.unit.source.text
                 certain = not self._is_doubted(node) and not meant
                 yield self._finding(node, "ZG201", judged[0][1], certain)
                 return
 
     def _is_doubted(self, node: Happening) -> bool:
         return self._doubted and (node.loop is None or node.loop.pseudo)
-
-    def _is_surely_empty(self, node: Happening) -> bool:
-        """A backward that seems to fill others only may be one whose loss was not understood."""
-        assert node.event is not None
-        mine = set(node.event.buckets)
-        backwards = [each for each in self._buckets.happenings if each.kind is EventKind.BACKWARD]
-        if not backwards or any(
-            each.event and mine & set(each.event.buckets) for each in backwards
-        ):
-            return True
-        made = self._program.made
-        return all(each.sure and each.through and each.through <= made for each in backwards)
 
     def _is_meant_for(self, backward: Spot, step: Happening) -> bool:
         """Does the loss bear this optimizer's name, as loss_GE does that of optimizer_G?"""

@@ -94,6 +94,8 @@ def joined(values: list[Value]) -> Value:
     optimizers = [value for value in known if isinstance(value, Optimizer)]
     if len(optimizers) > 1:
         return _either_optimizer(optimizers)
+    if optimizers:
+        return optimizers[0]  # beside it, at most a wrapper around it
     lasting = [
         value for value in known if isinstance(value, Optimizer | Module | Instance | Mapping)
     ]

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
-from zerograd.static.engine.ir import Reset
+from zerograd.static.engine.ir import Doubt, Reset
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.values import (
     MADE,
@@ -170,6 +170,9 @@ class Objects:
             named = Named(self._qualified(frame, path))
             if value is not NOTHING:
                 frame.emit(Reset(frozenset((named.path,))))
+            elif is_optimizer_name(path) or self.is_network(named.path):
+                # another one, most likely, and nobody knows what is in it
+                frame.emit(Reset(frozenset((named.path, f"?{named.path}")), doubt=Doubt.UNSEEN))
             return named
         if isinstance(value, Module | Optimizer | Scaler | Leaf | Instance):
             if value.key in self._unnamed:
@@ -249,6 +252,8 @@ class Objects:
         """Return the optimizer that `value` is, if it is one; a name is asked last."""
         if isinstance(value, Optimizer):
             return value
+        if isinstance(value, Instance):
+            return self.wrapped_optimizer(frame, value)
         if not isinstance(value, Named):
             return None
         path = value.path
@@ -267,6 +272,10 @@ class Objects:
             return None
         return self.named_optimizer(self._qualified(frame, receiver))
 
+    def wrapped_optimizer(self, frame: Frame, instance: Instance) -> Optimizer | None:
+        """Return the one optimizer that an object with a step() of its own keeps inside."""
+        raise NotImplementedError
+
     def _is_cleared_and_stepped(self, frame: Frame, path: str) -> bool:
         """Does the file step and clear something of that name, or hand it to a scaler's step?"""
         last = re.escape(path.rsplit(".", 1)[-1].split("@", 1)[0].split("[", 1)[0])
@@ -276,6 +285,7 @@ class Objects:
         return bool(
             re.search(rf"\b{last}\.step\(\s*\)", text)
             and re.search(rf"\b{last}\.zero_grad\(", text)
+            and not re.search(rf"\b{last}\.backward\(", text)  # an engine, which does all
         )
 
     def is_engine(self, frame: Frame, value: Value) -> bool:

@@ -102,6 +102,22 @@ class Program(Readings):
             return Module(path)
         return Named(path)
 
+    def wrapped_optimizer(self, frame: Frame, instance: Instance) -> Optimizer | None:
+        if self.method(instance, "step") is None or self.is_module(instance.cls):
+            return None
+        names = {
+            *instance.attributes,
+            *(name for cls in self.lineage(instance.cls) for name in cls.assigned()),
+        }
+        found: list[Optimizer] = []
+        for name in sorted(name for name in names if is_optimizer_name(name)):
+            value = self.instance_attribute(instance, name)
+            if isinstance(value, Named) and is_optimizer_name(value.path):
+                value = self.named_optimizer(value.path)
+            if isinstance(value, Optimizer) and value not in found:
+                found.append(value)
+        return found[0] if len(found) == 1 else None
+
     def _part(self, instance: Instance, name: str, value: Value) -> Value:
         """A network's part is cleared with it, whatever it was called before it became one."""
         part = isinstance(value, Module | Named) and not is_optimizer_name(name)

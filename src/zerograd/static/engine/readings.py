@@ -104,6 +104,8 @@ class Readings(Lineage):
             optimizers = arguments.optimizers()
             if optimizers:
                 frame.emit(Haze(keys_of(Several(optimizers)), whole=True))
+            elif function.unit.has_events(body):
+                frame.emit(Haze(None, whole=True))  # it does something, nobody knows to whom
             return self._computed_by(arguments)
         spelled = self._spelled(frame, function, arguments)
         site = frame.site or ((frame.unit, node) if self._is_wrapper(function) else None)

@@ -14,7 +14,7 @@ from zerograd.static.engine.assignments import (
     delete,
     peek,
 )
-from zerograd.static.engine.conditions import branch, opaque_test, test_of
+from zerograd.static.engine.conditions import branch, last_choice, opaque_test, test_of
 from zerograd.static.engine.contexts import read_with
 from zerograd.static.engine.expressions import evaluate, items_of
 from zerograd.static.engine.frame import Frame
@@ -81,7 +81,7 @@ def _if(frame: Frame, node: ast.If) -> None:
     program.conditional += test.kind not in ("always", "never")
     then = read_block(frame, node.body) if test.kind != "never" else []
     after_then, frame.locals = frame.locals, dict(before)
-    otherwise = read_block(frame, node.orelse) if test.kind != "always" else []
+    otherwise = read_block(frame, last_choice(node)) if test.kind != "always" else []
     program.conditional -= test.kind not in ("always", "never")
     if test.kind in ("always", "never"):
         _read_unreached(frame, node.body if test.kind == "never" else node.orelse)

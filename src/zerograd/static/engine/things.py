@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
-from zerograd.static.engine.emit import is_false
+from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Haze
 from zerograd.static.engine.keys import keys_of
@@ -15,7 +16,6 @@ from zerograd.static.engine.training import (
     fill,
     optimizer_method,
     scaler_method,
-    step,
 )
 from zerograd.static.engine.unseen import forward, is_called_part, makes_optimizer, unseen
 from zerograd.static.engine.values import (
@@ -34,6 +34,7 @@ from zerograd.static.engine.values import (
 from zerograd.static.engine.words import (
     CLIPS,
     clears_by_name,
+    fills_by_name,
     is_network_name,
     is_optimizer_name,
     is_scaler_name,
@@ -155,6 +156,9 @@ def thing_method(
         return NOTHING
     if name in _CUTS:
         return Tensor()
+    if fills_by_name(name):
+        fill(frame, node, NOTHING, Arguments.none())  # forward_backward_step and its kin
+        return arguments.computed()
     if isinstance(base, Tensor | Leaf | Params):
         return _tensor_method(frame, node, base, name, arguments)
     if name in _SAME:
@@ -180,6 +184,9 @@ def _backward(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) -
         return NOTHING
     if program.is_engine(frame, base):
         return NOTHING
+    optimizer = program.as_optimizer(frame, base, node)
+    if optimizer is not None:
+        return optimizer_method(frame, node, optimizer, "backward", arguments)
     fill(frame, node, first, arguments)
     return NOTHING
 
@@ -205,8 +212,15 @@ def _tensor_method(
 ) -> Value:
     if isinstance(base, Params | Leaf) and name in ("sub_", "add_", "addcdiv_", "copy_", "mul_"):
         if any(frame.unit.mentions_gradient(each) for each in node.args):
-            by_hand = frame.program.by_hand(keys_of(base))
-            step(frame, node, by_hand, Arguments.none(), node.func)
+            assert isinstance(node.func, ast.Attribute)
+            emit(
+                frame,
+                EventKind.STEP,
+                node,
+                optimizer=frame.program.by_hand(keys_of(base)),
+                name=path_of(node.func.value),
+                leaf=isinstance(base, Leaf),
+            )
         return base
     if isinstance(base, Params):
         return base
@@ -216,12 +230,12 @@ def _tensor_method(
 def _unseen_method(
     frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments
 ) -> Value:
-    if "backward" in name.lower():
-        fill(frame, node, NOTHING, Arguments.none())  # forward_backward_step and its kin
-        return arguments.computed()
     if makes_optimizer(name) and isinstance(base, Named | Module | Instance):
         # model.configure_optimizers(…), or self.get_optimizer(params, …)
-        given = arguments.has_params() or isinstance(base, Instance)
+        network = isinstance(base, Module) or (
+            isinstance(base, Named) and is_network_name(base.path)
+        )
+        given = arguments.has_params() or not network
         source = Several(arguments.all()) if given else Params(keys_of(base))
         return frame.program.new_optimizer(source)
     if isinstance(base, Named):
@@ -232,7 +246,8 @@ def _unseen_method(
             return unseen(frame, name, arguments, base)
         computed = arguments.computed()
         if isinstance(computed, Tensor):
-            return Arguments([Tensor(frozenset((base.path,))), computed], {}).computed()
+            # which part of it computes is not known
+            return Arguments([Tensor(frozenset((base.path,)), sure=False), computed], {}).computed()
         if arguments.all() and is_network_name(base.path):
             return forward(frame, frozenset((base.path,)), arguments)
         return NOTHING
@@ -243,5 +258,8 @@ def _unseen_method(
     if isinstance(base, Module | Instance):
         # A method of a network computes with it; it hardly ever clears or steps.
         frame.emit(Haze(keys_of(base), whole=bool(arguments.optimizers())))
-        return forward(frame, keys_of(base), arguments)
+        value = forward(frame, keys_of(base), arguments)
+        if isinstance(value, Tensor):
+            value.sure = False  # which part of it computes is not known
+        return value
     return arguments.computed()

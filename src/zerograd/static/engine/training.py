@@ -30,11 +30,10 @@ from zerograd.static.engine.values import (
     Value,
     leaves_of,
 )
-from zerograd.static.engine.words import CLIPS, words_of
+from zerograd.static.engine.words import CLIPS, is_optimizer_name, is_step_name, words_of
 
 _LOSSES = frozenset(("loss", "losses", "closure", "fn", "func", "objective"))
-# words of methods that speak of steps and take none
-_ONLY_ABOUT = frozenset(("virtual", "get", "set", "num", "is", "has", "should", "count", "steps"))
+_CLEARABLE = (Optimizer, Module, Instance, Named, Params, Leaf, Gradient)
 
 
 def fill(frame: Frame, node: ast.AST, loss: Value, arguments: Arguments) -> None:
@@ -50,7 +49,7 @@ def fill(frame: Frame, node: ast.AST, loss: Value, arguments: Arguments) -> None
         deps |= each.deps | each.leaves
         scaler = scaler or each.scaler
         averaged = averaged or each.averaged
-    if losses:
+    if losses and deps:  # what comes from nothing that is known has not been understood
         sure = all(each.sure for each in losses)
     if isinstance(loss, Leaf):
         deps = frozenset((loss.key,))
@@ -66,10 +65,19 @@ def fill(frame: Frame, node: ast.AST, loss: Value, arguments: Arguments) -> None
     )
 
 
+def _is_known(frame: Frame, value: Value) -> bool:
+    """Is it told what is cleared? An item of some unknown collection may be anything."""
+    if isinstance(value, Named) and "[*]" in value.path:
+        return frame.program.is_network(value.path) or is_optimizer_name(value.path)
+    return isinstance(value, _CLEARABLE)
+
+
 def clear(frame: Frame, node: ast.AST, target: Value, arguments: Arguments) -> None:
     """A clear of optimizers, networks or parameters."""
     to_none = not is_false(arguments.get("set_to_none", 1))
+    known = False
     for each in leaves_of(target):
+        known = known or _is_known(frame, each)
         optimizer = frame.program.as_optimizer(frame, each, node)
         if optimizer is not None:
             emit(
@@ -80,7 +88,7 @@ def clear(frame: Frame, node: ast.AST, target: Value, arguments: Arguments) -> N
                 name=_receiver(node),
                 to_none=to_none,
             )
-        elif isinstance(each, Module | Instance | Named | Params | Leaf | Gradient):
+        elif isinstance(each, _CLEARABLE):
             emit(
                 frame,
                 EventKind.CLEAR,
@@ -89,6 +97,8 @@ def clear(frame: Frame, node: ast.AST, target: Value, arguments: Arguments) -> N
                 name=_receiver(node),
                 to_none=to_none,
             )
+    if not known:
+        frame.emit(Haze(None, whole=True))  # somebody's gradients are gone, nobody knows whose
 
 
 def step(
@@ -105,9 +115,13 @@ def step(
     )
     if optimizer is None:
         return
-    closure = next((each for each in arguments.all() if isinstance(each, Function)), None)
+    handed = (each for value in arguments.all() for each in leaves_of(value))
+    closure = next((each for each in handed if isinstance(each, Function)), None)
     if closure is not None and isinstance(node, ast.Call):
         frame.program.invoke(frame, node, closure, Arguments.none())
+        if not closure.unit.mentions(closure.node, "backward"):
+            frame.emit(Haze(keys_of(optimizer), whole=True))  # it goes backward by itself
+            return
     name = path_of(named_at) or optimizer.key
     emit(frame, EventKind.STEP, node, optimizer=optimizer, name=name, scaler=scaler)
     if optimizer.clears_itself:
@@ -137,12 +151,14 @@ def optimizer_method(
         clear(frame, node, optimizer, arguments)
     elif name == "backward":
         fill(frame, node, arguments.first(), arguments)
+        # One that goes backward itself, and that nobody here ever clears, clears itself.
+        optimizer.clears_itself = optimizer.clears_itself or not frame.unit.clears()
     elif name in CLIPS:
         clip(frame, node, arguments, optimizer)
     elif name == "add_param_group":
         if optimizer.keys is not None:
             optimizer.keys |= keys_of(arguments.first())
-    elif _updates(name):
+    elif is_step_name(name):
         step(frame, node, optimizer, arguments, receiver)
         wipes = arguments.named.get("zero_grad")
         if wipes is not None and not is_false(wipes):
@@ -155,13 +171,6 @@ def optimizer_method(
     elif name in ("prepare", "setup"):
         return optimizer
     return NOTHING
-
-
-def _updates(name: str) -> bool:
-    """Does a method of this name step: `second_step`, `clip_and_step`, but not `virtual_step`?"""
-    return (
-        "step" in name and name != "first_step" and _ONLY_ABOUT.isdisjoint(name.lower().split("_"))
-    )
 
 
 def _is_handed_a_loss(arguments: Arguments) -> bool:
@@ -207,8 +216,8 @@ def scaler_method(
         optimizer = frame.program.as_optimizer(
             frame, given, node
         ) or frame.program.spelled_optimizer(frame, given, spelled)
-        if optimizer is not None:
-            emit(frame, EventKind.UNSCALE, node, optimizer=optimizer, scaler=scaler.key)
+        # of what cannot be told it may be any of them
+        emit(frame, EventKind.UNSCALE, node, optimizer=optimizer, keys=None, scaler=scaler.key)
     elif name == "update":
         emit(frame, EventKind.SCALER_UPDATE, node, scaler=scaler.key, keys=None)
     elif name == "backward":

@@ -17,6 +17,7 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 # a function whose text holds none of these has no events of its own
 EVENT_WORDS = ("backward", "zero_grad", ".step", ".grad", "unscale_", "clip_grad", "requires_grad")
 _CALL = re.compile(r"(?<!def )(?<!\w)(self\.|[\w\])]*\.)?(\w+)\(")
+_CLEARING = re.compile(r"zero_grads?\(|clear_grads?\(|\.grad(\.data)?(\s*=\s*None|\.zero_)")
 # methods that everything has: a call of one says nothing
 _COMMON = frozenset(("train", "step", "eval", "forward", "update", "__init__", "__call__", "run"))
 
@@ -38,6 +39,10 @@ class ClassUnit:
 
     def assigners(self, attribute: str) -> list[str]:
         """Return the methods that assign `self.attribute`, __init__ first."""
+        return self.assigned().get(attribute, [])
+
+    def assigned(self) -> dict[str, list[str]]:
+        """Return every attribute that the methods assign, and which of them do."""
         if self._assigners is None:
             found: dict[str, list[str]] = {}
             for name, method in self.methods.items():
@@ -49,7 +54,7 @@ class ClassUnit:
             for names in found.values():
                 names.sort(key=lambda name: name != "__init__")
             self._assigners = found
-        return self._assigners.get(attribute, [])
+        return self._assigners
 
 
 class Unit:
@@ -160,6 +165,10 @@ class Unit:
         return self.mentions(node, ".grad") and any(
             isinstance(each, ast.Attribute) and each.attr == "grad" for each in ast.walk(node)
         )
+
+    def clears(self) -> bool:
+        """Does anything in the module clear gradients, or seem to?"""
+        return bool(_CLEARING.search(self.source.text))
 
     def has_events(self, node: ast.AST) -> bool:
         """May the text of `node` hold an event, or a call of what does?"""

@@ -56,6 +56,14 @@ _ABOUT = frozenset(
     )
 )
 _ALGORITHMS = frozenset(("adam", "adamw", "sgd", "lbfgs", "rmsprop", "sparseadam"))
+# words of what is done around a step or a backward, and is neither
+_BESIDE = frozenset(
+    (
+        *("pre", "post", "before", "after", "on", "patch", "hook", "hooks", "register", "set"),
+        *("get", "is", "has", "num", "global", "count", "function", "fn", "norm", "virtual"),
+        *("should", "steps"),
+    )
+)
 _SCALER_WORDS = frozenset(["scaler", "scalers", "gradscaler"])
 _TRAINABLE = frozenset(
     (
@@ -189,6 +197,23 @@ def is_optimizer_class(name: str) -> bool:
     """Is `name` the name of a class of optimizers?"""
     last = name.rsplit(".", 1)[-1]
     return not last.startswith("Local") and bool(OPTIMIZER_CLASSES.search(last))
+
+
+def is_step_name(name: str) -> bool:
+    """Does a method of an optimizer step: second_step, clip_and_step, but not virtual_step?"""
+    words = words_of(name)
+    return "step" in words and name != "first_step" and _BESIDE.isdisjoint(words)
+
+
+def fills_by_name(name: str) -> bool:
+    """Does a method fill gradients, by its name: forward_backward, accumulate_gradients?"""
+    words = words_of(name)
+    if not _BESIDE.isdisjoint(words):
+        return False
+    filling = ("accumulate", "compute", "calculate", "calc")
+    return "backward" in words or (
+        any(word.startswith("grad") for word in words) and any(word in words for word in filling)
+    )
 
 
 def clears_by_name(name: str) -> bool:

@@ -1,0 +1,75 @@
+"""Claims that nothing was filled, or nothing new: what may have happened unseen.
+
+ZG102, ZG401 and ZG402 say what did *not* happen between two events. A backward
+that was not recognised refutes them, so they are certain only where none can hide.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.events import EventKind
+from zerograd.lifecycle.judge import Verdict
+from zerograd.static.engine.ir import Happening
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.buckets import Buckets
+
+NEEDS_CERTAINTY = frozenset(("ZG102", "ZG401", "ZG402"))  # not judged behind unseen calls
+_ACTING = re.compile(
+    r"\b(\w*(?:backward|backprop|grad|train|fit|learn|optimi[sz]e|pipeline|execute)\w*)\s*\("
+)
+_HARMLESS = frozenset(
+    (
+        *("zero_grad", "no_grad", "enable_grad", "set_grad_enabled", "requires_grad_", "train"),
+        *("clip_grad_norm_", "clip_grad_norm", "clip_grad_value_", "is_grad_enabled"),
+    )
+)
+
+
+def is_open(
+    step: Happening,
+    verdict: Verdict,
+    buckets: Buckets,
+    made: set[str],
+    varies: Callable[[str], bool],
+) -> bool:
+    """May the verdict be wrong because of something that cannot be seen?"""
+    code = verdict.rule.code
+    assert step.event is not None
+    if code in NEEDS_CERTAINTY and "[*]" in step.event.owner:
+        return True  # one of several, and not always the same one
+    if code == "ZG402":
+        # who makes the gradients by hand may use them twice
+        return "[*]" in step.name or _is_assigned(verdict, buckets)
+    if code == "ZG401":
+        # A flag that switches training off: the step is then harmless, and meant.
+        switched = verdict.condition is not None and not varies(verdict.condition[0])
+        return switched or not _is_surely_empty(step, buckets, made)
+    return False
+
+
+def _is_assigned(verdict: Verdict, buckets: Buckets) -> bool:
+    assigned = {each.spot for each in buckets.happenings if each.kind is EventKind.ASSIGN}
+    return any(each.spot in assigned for each in verdict.state.contributions)
+
+
+def _is_surely_empty(step: Happening, buckets: Buckets, made: set[str]) -> bool:
+    """A backward that seems to fill others only may be one whose loss was not understood."""
+    assert step.event is not None
+    mine = set(step.event.buckets)
+    backwards = [each for each in buckets.happenings if each.kind is EventKind.BACKWARD]
+    if not backwards:
+        return not _may_hide_a_backward(step)
+    if any(each.event and mine & set(each.event.buckets) for each in backwards):
+        return True
+    return all(each.sure and each.through and each.through <= made for each in backwards)
+
+
+def _may_hide_a_backward(step: Happening) -> bool:
+    """Does the loop call something that by its name fills gradients, or trains?"""
+    loop = step.loop.node if step.loop is not None else None
+    text = step.unit.text_of(loop) if loop is not None else ""
+    return any(name not in _HARMLESS for name in _ACTING.findall(text))
