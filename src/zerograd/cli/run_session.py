@@ -90,7 +90,8 @@ class _Session:
 
     def failed(self, error: BaseException) -> None:
         """An exception ends the script."""
-        self._error = error
+        if not isinstance(error, SystemExit):  # which is told by its exit code
+            self._error = error
         self.process.explain(error)
 
     def end(self, code: int) -> int:
