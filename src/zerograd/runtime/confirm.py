@@ -13,6 +13,7 @@ from zerograd.runtime.call_site import Site
 
 MOST_GRADIENTS = 64  # read in one look
 MOST_PLACES = 1024
+PROBED = 64  # looks at the canary alone, at first each time and then this far apart
 PATIENCE = 32  # looks that a suspicion is worth
 
 
@@ -34,12 +35,13 @@ class Looks:
         self.taken = 0  # how many times values were read
         self.refused = False  # wanted, but not possible just then
 
-    def is_zero(self, bucket: Bucket, site: Site) -> bool | None:
+    def is_zero(self, bucket: Bucket, site: Site, phase: str) -> bool | None:
         """Are all gradients of the bucket zero? None: cannot be told now.
 
-        An answer from memory leaves the bucket in doubt.
+        An answer from memory leaves the bucket in doubt. One line may find a bucket in
+        several phases, each time cleared in one of them and never in another.
         """
-        place = self._place("zero", site, bucket.name)
+        place = self._place(phase, site, bucket.name)
         surprise = place.answer and self._peek(bucket)  # where zeros are usual, and there are none
         if not self._is_due(place, bucket) and not surprise:
             bucket.doubt = True
@@ -51,9 +53,9 @@ class Looks:
         place.answer = place.norm == 0.0
         return place.answer
 
-    def knows_zeros(self, bucket: Bucket, site: Site) -> bool:
+    def knows_zeros(self, bucket: Bucket, site: Site, phase: str) -> bool:
         """Has the bucket been found cleared at this place before?"""
-        place = self._places.get(("zero", site, bucket.name))
+        place = self._places.get((phase, site, bucket.name))
         return place is not None and place.answer
 
     def has_grown(self, bucket: Bucket) -> bool | None:
@@ -80,14 +82,18 @@ class Looks:
         if bucket.doubts & (bucket.doubts - 1) == 0:
             bucket.suspect = PATIENCE
 
-    def finds_zeros(self, bucket: Bucket, site: Site) -> bool:
-        """Does the canary's gradient begin with zeros? Asked where that needs no waiting.
+    def finds_zeros(self, bucket: Bucket, site: Site) -> bool | None:
+        """Does the canary's gradient begin with zeros? None: not looked.
 
-        On other devices than the CPU a value is never read without a suspicion.
+        Asked where no counter has moved. On other devices than the CPU, where a look
+        would make the host wait, it is not taken without a suspicion.
         """
         place = self._place("probe", site, bucket.name)
         place.asked += 1
-        return place.asked & (place.asked - 1) == 0 and self._peek(bucket) is False
+        if place.asked > PROBED and place.asked % PROBED:
+            return None
+        found = self._peek(bucket)
+        return None if found is None else not found
 
     def _peek(self, bucket: Bucket) -> bool | None:
         parameter = bucket.canary()

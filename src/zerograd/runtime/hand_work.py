@@ -15,6 +15,10 @@ from zerograd.runtime.call_site import Site
 
 _IN_PLACE = frozenset({"add_", "sub_", "addcmul_", "addcdiv_", "copy_", "mul_", "lerp_", "set_"})
 
+_FACTORS = frozenset(
+    {"div_", "mul_", "true_divide_", "divide_", "multiply_", "_foreach_div_", "_foreach_mul_"}
+)
+
 
 def find(site: Site, what: str) -> tuple[Spot, str]:
     """Return the statement near `site` that does `what`: clear, assign or update.
@@ -46,6 +50,25 @@ def find(site: Site, what: str) -> tuple[Spot, str]:
     return spot, ast.unparse(chosen).splitlines()[0]
 
 
+def scales_near(spot: Spot) -> bool:
+    """Are gradients divided or scaled by hand in the function around `spot`?"""
+    return any(True for _ in _statements(_function_at(spot), "scale"))
+
+
+def counts_near(spot: Spot) -> bool:
+    """Does a remainder decide anything in the function around `spot`, as `i % k == 0` does?"""
+    tests = (each.test for each in ast.walk(_function_at(spot)) if isinstance(each, ast.If))
+    return any(isinstance(node, ast.Mod) for test in tests for node in ast.walk(test))
+
+
+def _function_at(spot: Spot) -> ast.AST:
+    try:
+        tree = ast.parse("".join(linecache.getlines(spot.path)))
+    except (SyntaxError, ValueError, RecursionError):
+        return ast.Module([], [])
+    return _scope(tree, spot.line)
+
+
 def _scope(tree: ast.Module, line: int) -> ast.AST:
     """Return the innermost function around `line`, or the module."""
     found: ast.AST = tree
@@ -70,6 +93,8 @@ def _does(statement: ast.Assign | ast.AugAssign | ast.Expr, what: str) -> bool:
         return _clears(statement)
     if what == "assign":
         return _assigns(statement)
+    if what == "scale":
+        return _scales(statement)
     if isinstance(statement, ast.Expr):
         call = statement.value
         return (
@@ -95,6 +120,20 @@ def _assigns(statement: ast.Assign | ast.AugAssign | ast.Expr) -> bool:
         and call.func.attr.endswith("_")
         and call.func.attr != "zero_"
         and _mentions_grad(call.func.value)
+    )
+
+
+def _scales(statement: ast.Assign | ast.AugAssign | ast.Expr) -> bool:
+    if isinstance(statement, ast.Assign):
+        return _assigns(statement) and isinstance(statement.value, (ast.BinOp, ast.Call))
+    if isinstance(statement, ast.AugAssign):
+        return _assigns(statement) and isinstance(statement.op, (ast.Div, ast.Mult))
+    call = statement.value
+    return (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in _FACTORS
+        and _mentions_grad(call)
     )
 
 

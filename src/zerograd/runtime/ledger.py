@@ -17,6 +17,7 @@ from zerograd.lifecycle.allow import Allowance, read_allowances
 from zerograd.lifecycle.events import Event, Spot
 from zerograd.lifecycle.findings import Finding, Live, TrailStep, in_order
 from zerograd.lifecycle.rule import Severity
+from zerograd.runtime import hand_work
 from zerograd.runtime.buckets import Bucket
 from zerograd.runtime.names import name_in_frames, parameter_names
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 BY_HAND = "by hand"
 MOST_TRIES = 64  # of a fault that does not hold up; after that ever fewer
+SURE_OF_A_WINDOW = 3  # times that windows agree, where no counter tells when they end
 _ON_NOTHING = frozenset({"ZG102", "ZG401"})
 _ON_WHAT_IS_THERE = frozenset({"ZG101", "ZG301", "ZG303", "ZG304", "ZG402"})
 # Of an older contribution, which may have been cleared unseen before a newer one came.
@@ -77,7 +79,7 @@ class Ledger:
         tries = self._tries[key] = self._tries.get(key, 0) + 1
         if tries > MOST_TRIES and tries & (tries - 1):
             return
-        if event is not None and self._is_of_several_losses(finding):
+        if event is not None and self._is_meant(finding):
             self._dropped.add(key)
             return
         buckets = self._buckets(finding, event)
@@ -85,15 +87,16 @@ class Ledger:
             return
         self._enter(self._in_words(finding, buckets))
 
-    def _is_of_several_losses(self, finding: Finding) -> bool:
-        """Are the backwards of the window losses of several tasks, not micro-batches of one?"""
+    def _is_meant(self, finding: Finding) -> bool:
+        """Are the backwards of the window no micro-batches that nobody divides?"""
         recorder, code = self.recorder, finding.rule.code
         window = recorder.memo.edge.closed if recorder is not None else None
         if recorder is None or window is None:
             return False
         if code == "ZG503":
             spot = max(window.used, key=lambda each: each[1])[0]
-            return not recorder.callers.are_micro_batches(spot)
+            is_divided = hand_work.scales_near(finding.spot)  # the gradients, by hand
+            return is_divided or not recorder.callers.are_micro_batches(spot)
         return code == "ZG501" and all(
             recorder.callers.are_several(spot) for spot, _ in window.lost
         )
@@ -128,6 +131,9 @@ class Ledger:
         if code in _ON_NOTHING:
             # Values may have come by a way that moves no counter.
             return not any(bucket.gradients(1) and looks.norm(bucket) > 0 for bucket in buckets)
+        if code == "ZG501" and not hand_work.counts_near(event.spot):
+            # A guard that throws away what it dislikes may do so a few times in a row.
+            return self._tries[finding.key] > SURE_OF_A_WINDOW
         if code == "ZG402" and BY_HAND in (recorder.memo.last_fill(each.name) for each in buckets):
             return False
         if code in _ON_WHAT_IS_THERE:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from zerograd.runtime.recorder import Recorder
 
 BY_HAND = "by hand"
+_PHASES = {(False, True): "fresh", (True, False): "spent", (True, True): "stale"}
 _CLEARED, _ZEROED, _ASSIGNED = range(3)
 
 
@@ -38,14 +39,9 @@ class Unseen:
                 recorder.leaves.was_updated(bucket, site)
             if change == SAME and not filled:
                 continue
-            node = recorder.memo.node
-            # What has been used should be gone by now, and so should what nobody will use.
-            looks = bucket.name in node.used or not bucket.owners
-            act = self._act(bucket, change, site, looks)
+            act = self._act(bucket, change, site, adds=True)
             if act is not None:
                 done.append((bucket, act))
-            elif filled and not looks and not bucket.suspect:
-                bucket.doubt = True
         if done:
             self._feed(site, done)
 
@@ -53,36 +49,41 @@ class Unseen:
         """Find out what was done before a step or a clip uses it."""
         done: list[tuple[Bucket, int]] = []
         for bucket in buckets:
-            act = self._act(bucket, bucket.look(), site, looks=False)
+            act = self._act(bucket, bucket.look(), site, adds=False)
             if act is not None:
                 done.append((bucket, act))
         if done:
             self._feed(site, done)
 
-    def _act(self, bucket: Bucket, change: int, site: Site, looks: bool) -> int | None:
+    def _act(self, bucket: Bucket, change: int, site: Site, *, adds: bool) -> int | None:
         """Return what was done to a bucket, None for nothing.
 
         Args:
-            looks: whether values are read where no counter has moved.
+            adds: whether a backward comes that may add to what is there.
         """
         recorder, name = self._recorder, bucket.name
-        node = recorder.memo.node
+        node, looks = recorder.memo.node, recorder.looks
         if change == NEW:
             return _ASSIGNED
         if name not in node.filled:
             return None
         if change == GONE:
             return _CLEARED
-        if change == SAME and not looks and not bucket.suspect:
-            if recorder.looks.knows_zeros(bucket, site):
-                pass
-            elif name in node.unused and recorder.looks.finds_zeros(bucket, site):
-                recorder.looks.suspect(bucket)
-            else:
-                return None
+        phase = _PHASES[name in node.used, name in node.unused]
+        # What has been used should be gone before more comes, and so should what nobody uses.
+        is_due = adds and (name in node.used or not bucket.owners)
+        if change == SAME and not is_due and not bucket.suspect and name in node.unused:
+            if not looks.knows_zeros(bucket, site, phase):
+                zero = looks.finds_zeros(bucket, site)
+                bucket.doubt = bucket.doubt or (adds and zero is None)
+                if not zero:
+                    return None
+                looks.suspect(bucket)
+        elif change == SAME and not is_due and not bucket.suspect:
+            return None
         asked = bucket.doubt
         bucket.doubt = False
-        zero = recorder.looks.is_zero(bucket, site)
+        zero = looks.is_zero(bucket, site, phase)
         if zero is None:
             recorder.cannot_look(bucket)
             return None
@@ -90,7 +91,7 @@ class Unseen:
             # All zeros may be what the backward has left: then nobody has cleared it.
             is_natural = bucket.grew is False and name not in node.used
             if bucket.grew is None and name in node.unused:
-                recorder.looks.suspect(bucket)
+                looks.suspect(bucket)
             return None if is_natural else _ZEROED
         spent = name in node.spent
         # What is there now is what the last step has left, whatever came before that.
