@@ -67,6 +67,7 @@ class Event:
     averaged: bool | None = None  # BACKWARD: was the loss divided or weighted? None: not known
     synchronised: bool = False  # BACKWARD: it all-reduced over ranks
     finite: bool = True  # CLEAR: what it dropped was finite
+    counted: bool | None = None  # STEP: does a counter decide when it comes? None: not known
 
     @property
     def reach(self) -> tuple[str, ...]:

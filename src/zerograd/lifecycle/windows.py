@@ -33,6 +33,7 @@ class Window:
     averaged: bool | None = None  # was any loss divided or weighted? None: not known
     synchronised: Counts = ()  # backwards that all-reduced over ranks, by spot
     is_first: bool = False  # of its owner
+    counted: bool | None = None  # does a counter decide when it ends? None: not known
 
     @property
     def size(self) -> int:
@@ -83,8 +84,9 @@ def window_faults(windows: Sequence[Window]) -> list[WindowFault]:
     before, last = windows[-2], windows[-1]
     faults = _on_nothing(windows)
     # A guard that throws some batches away also keeps some windows whole; a loop that
-    # clears at every micro-batch never does, but for a shorter first one.
-    always = not any(map(_is_whole, windows))
+    # clears at every micro-batch never does, but for a shorter first one. A counter is no
+    # such guard.
+    always = last.counted or not any(map(_is_whole, windows))
     if last.drop is not None and 0 < last.wasted == before.wasted and always:
         faults.append(WindowFault("ZG501", last.drop.clear, last.drop))
     if min(last.size, before.size) >= 2 and last.averaged is False and before.averaged is False:
@@ -218,9 +220,9 @@ class _Open:
             Counter(dict(synchronised)),
         )
 
-    def close(self, step: Spot, bare: bool, is_first: bool) -> Window:
+    def close(self, step: Event, bare: bool, is_first: bool) -> Window:
         return Window(
-            step=step,
+            step=step.spot,
             bare=bare,
             used=tuple(self.waiting.items()),
             lost=tuple(self.lost.items()),
@@ -228,6 +230,7 @@ class _Open:
             averaged=self.averaged,
             synchronised=tuple(self.synchronised.items()),
             is_first=is_first,
+            counted=step.counted,
         )
 
 
@@ -257,7 +260,7 @@ class WindowLog:
         """Close the window of the owner that steps; return it, and what the last ones break."""
         owner = event.owner
         closed = self._closed.setdefault(owner, deque(maxlen=REMEMBERED))
-        window = self._open.pop(owner, _Open()).close(event.spot, bare, not closed)
+        window = self._open.pop(owner, _Open()).close(event, bare, not closed)
         for other in self._open.values():
             other.share(owner)
         closed.append(window)
@@ -292,13 +295,12 @@ class WindowLog:
 def _forget(closed: deque[Window]) -> None:
     """Drop the windows that no rule can look at any more, so that equal loops look equal.
 
-    Of those before the last two there matter the latest whole one, and the latest of
-    each step, until they are too old.
+    There matter those since the latest whole one, until that is too old, and the latest
+    of each step.
     """
     windows = list(closed)
-    kept = {len(windows) - 1, len(windows) - 2}
-    kept.update({window.step: n for n, window in enumerate(windows)}.values())
     whole = [n for n, each in enumerate(windows) if _is_whole(each)]
-    kept.update(whole[-1:])
+    start = min(whole[-1] if whole else len(windows), len(windows) - 2)
+    latest = set({window.step: n for n, window in enumerate(windows)}.values())
     closed.clear()
-    closed.extend(window for n, window in enumerate(windows) if n in kept)
+    closed.extend(each for n, each in enumerate(windows) if n >= start or n in latest)

@@ -1,4 +1,5 @@
-"""Who called: whether backwards from one line are the micro-batches of one loop.
+"""Who called: whether backwards from one line are the micro-batches of one loop, and whether
+a counter decides when the step comes.
 
 A line of a function may be reached from several places, with a different loss from each,
 and a loop over tasks or heads runs through the same line once for each of them. Their sum
@@ -21,6 +22,8 @@ MOST_SPOTS = 4096
 MOST_FRAMES = 16
 _PIECES = frozenset({"chunk", "split", "tensor_split", "batch", "batched"})
 _Loop = ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.GeneratorExp
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +85,56 @@ class Callers:
         return isinstance(loop, (ast.For, ast.AsyncFor)) and _makes_pieces(loop)
 
 
-def _loop_around(path: str, line: int) -> _Loop | None:
+def is_counted() -> bool:
+    """Does a remainder (`i % k == 0`) decide whether the user's call that goes on is reached?"""
+    for caller in chain_here():
+        around = _around(caller.code.co_filename, caller.line)
+        tests = [node.test for node in around if isinstance(node, ast.If)]
+        loops = [node for node in around if isinstance(node, (ast.For, ast.AsyncFor, ast.While))]
+        if loops:  # what `continue` keeps from the rest of the turn
+            innermost = loops[-1]
+            tests += [
+                each.test
+                for each in innermost.body
+                if isinstance(each, ast.If)
+                and each.lineno < caller.line
+                and isinstance(each.body[-1], ast.Continue)
+            ]
+        if any(_has_remainder(test) for test in tests):
+            return True
+        if loops:
+            return False  # farther out, a counter decides on whole loops
+    return False
+
+
+def _has_remainder(test: ast.expr) -> bool:
+    return any(
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Mod)
+        and not isinstance(node.left, (ast.Constant, ast.JoinedStr))
+        for node in ast.walk(test)
+    )
+
+
+def _around(path: str, line: int) -> list[ast.AST]:
+    """Return the nodes of a file that reach over this line, the outermost first."""
     try:
         tree = ast.parse("".join(linecache.getlines(path)))
     except (SyntaxError, ValueError, RecursionError):
-        return None
-    around = [
+        return []
+    found = [
         node
         for node in ast.walk(tree)
-        if isinstance(node, _Loop) and node.lineno <= line <= (node.end_lineno or node.lineno)
+        if isinstance(node, (ast.stmt, ast.expr))
+        and node.lineno <= line <= (node.end_lineno or node.lineno)
     ]
+    functions = [node for node in found if isinstance(node, _Function)]
+    start = functions[-1].lineno if functions else 0
+    return [node for node in found if node.lineno >= start]
+
+
+def _loop_around(path: str, line: int) -> _Loop | None:
+    around = [node for node in _around(path, line) if isinstance(node, _Loop)]
     return max(around, key=lambda node: (node.lineno, node.col_offset), default=None)
 
 

@@ -53,6 +53,7 @@ class Feeding:
         self.counts = [0, 0, 0, 0]  # backwards, clears, steps, clips
         self.is_lap_of_care = False
         self.may_ride: Callable[[], bool] = lambda: True
+        self.set_canary: Callable[[Leg], None] = lambda leg: None
         self.protect: Callable[[Callable[[], None]], Callable[[], None]] = lambda act: act
         self._speak = speak
         self._trace = trace
@@ -107,6 +108,8 @@ class Feeding:
 
     def _begin_ride(self, ring: Ring) -> None:
         write = None
+        for leg in ring.legs:
+            self.set_canary(leg)
         if self._trace is not None:
             for symbol in ring.symbols:
                 self._shown(symbol)
@@ -143,6 +146,10 @@ class Feeding:
             return
         for kind, count in enumerate(going.ring.ticked(going.laps, going.leg)):
             self.counts[kind] += count
+        if going.leg is not going.ring.legs[0]:
+            for event, window in going.ring.closed_before(going.leg):
+                for finding in self.memo.count(event, window):
+                    self._speak(finding, event)
         self.memo.rounds += going.rounds
         self.memo.node = self.memo.before = going.node
         self.is_lap_of_care = True

@@ -52,21 +52,11 @@ def find(site: Site, what: str) -> tuple[Spot, str]:
 
 def scales_near(spot: Spot) -> bool:
     """Are gradients divided or scaled by hand in the function around `spot`?"""
-    return any(True for _ in _statements(_function_at(spot), "scale"))
-
-
-def counts_near(spot: Spot) -> bool:
-    """Does a remainder decide anything in the function around `spot`, as `i % k == 0` does?"""
-    tests = (each.test for each in ast.walk(_function_at(spot)) if isinstance(each, ast.If))
-    return any(isinstance(node, ast.Mod) for test in tests for node in ast.walk(test))
-
-
-def _function_at(spot: Spot) -> ast.AST:
     try:
         tree = ast.parse("".join(linecache.getlines(spot.path)))
     except (SyntaxError, ValueError, RecursionError):
-        return ast.Module([], [])
-    return _scope(tree, spot.line)
+        return False
+    return any(True for _ in _statements(_scope(tree, spot.line), "scale"))
 
 
 def _scope(tree: ast.Module, line: int) -> ast.AST:

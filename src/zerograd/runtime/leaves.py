@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MOST_LEAVES = 8  # plain tensors watched at a time
 MOST_CANDIDATES = 256
+MOST_HANDY = 1 << 16  # values
 
 
 @dataclass(slots=True)
@@ -130,7 +131,8 @@ class Leaves:
             if leaf is None or bucket.owners or not bucket.bit & mask:
                 continue
             bucket.moved_at = leaf._version
-            due = self._recorder.looks.is_due_at(bucket, site)
+            # Values of the host are read each time; those of a device rarely, as that waits.
+            due = self._recorder.looks.is_due_at(bucket, site) or _is_handy(leaf)
             bucket.print_before = self._recorder.looks.fingerprint(leaf) if due else None
 
     def last_updates(self) -> None:
@@ -157,3 +159,7 @@ class Leaves:
             return Event(EventKind.STEP, name, spot, (name,), text, leaf=bucket.leaf)
 
         recorder.feed_by_hand(key, event)
+
+
+def _is_handy(leaf: Tensor) -> bool:
+    return leaf.device.type == "cpu" and leaf.numel() <= MOST_HANDY

@@ -30,7 +30,7 @@ SURE_OF_A_WINDOW = 3  # times that windows agree, where no counter tells when th
 _ON_NOTHING = frozenset({"ZG102", "ZG401"})
 _ON_WHAT_IS_THERE = frozenset({"ZG101", "ZG301", "ZG303", "ZG304", "ZG402"})
 # Of an older contribution, which may have been cleared unseen before a newer one came.
-_ON_WHAT_WAS_THERE = frozenset({"ZG101", "ZG201", "ZG202", "ZG305", "ZG502", "ZG503"})
+_ON_WHAT_WAS_THERE = frozenset({"ZG101", "ZG201", "ZG202", "ZG305", "ZG503"})
 _TOKEN = re.compile(r"(?:optimizer|bucket|scaler)#\d+")
 
 
@@ -131,7 +131,7 @@ class Ledger:
         if code in _ON_NOTHING:
             # Values may have come by a way that moves no counter.
             return not any(bucket.gradients(1) and looks.norm(bucket) > 0 for bucket in buckets)
-        if code == "ZG501" and not hand_work.counts_near(event.spot):
+        if code == "ZG501" and not event.counted:
             # A guard that throws away what it dislikes may do so a few times in a row.
             return self._tries[finding.key] > SURE_OF_A_WINDOW
         if code == "ZG402" and BY_HAND in (recorder.memo.last_fill(each.name) for each in buckets):

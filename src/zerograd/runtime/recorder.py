@@ -28,6 +28,7 @@ from zerograd.runtime.feeding import Feeding, Speak, TraceSink
 from zerograd.runtime.leaves import Leaves
 from zerograd.runtime.owners import Owners
 from zerograd.runtime.replicas import Replicas
+from zerograd.runtime.ride import Leg
 from zerograd.runtime.scaling import Scaling
 from zerograd.runtime.steps import Steps
 from zerograd.runtime.unseen import Unseen
@@ -66,6 +67,7 @@ class Recorder(Feeding):
         self.not_checked: dict[str, None] = {}
         self.names: dict[str, str] = {}  # of owners and scalers, as the user's code calls them
         self.may_ride = lambda: not self.replicas and not self.owners.has_news
+        self.set_canary = self._set_canary
         self._wants = wants
         # The guard hands each call to the part that hears it, with no frame in between.
         self.backward_begins, self.backward_ends = self.backwards.begins, self.backwards.ends
@@ -171,6 +173,21 @@ class Recorder(Feeding):
     def call(self, owner: Owner, name: str) -> None:
         """Take note of the user's name for an owner."""
         owner.display = self.names[owner.name] = name
+
+    def _set_canary(self, leg: Leg) -> None:
+        """Say what a ride shall look at before this call: one gradient, there or not."""
+        event = leg.symbols[-1].event
+        bucket = self.partition.by_name.get(event.reach[0])
+        if bucket is None:
+            return
+        state = self.memo.state(bucket.name, leg.node)
+        if state.unknown or not state.seen:
+            return
+        leg.canary, leg.is_present = bucket.canary, not state.absent
+        by_hand = (each.event for each in leg.symbols[:-1])
+        leg.is_zeroed = leg.is_present and any(
+            each.kind is EventKind.CLEAR and bucket.name in each.reach for each in by_hand
+        )
 
     def _owner_ends(self, name: str) -> None:
         for finding in self.memo.finish():

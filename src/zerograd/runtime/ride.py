@@ -12,12 +12,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from sys import _getframe
 from types import CodeType
 from typing import Any
 
 from zerograd.lifecycle.events import Event
 from zerograd.lifecycle.windows import Window
+from zerograd.runtime import torch_facts
 from zerograd.runtime.memo import Node, Symbol
 
 SURE = 64  # equal rounds before the first ride
@@ -56,8 +58,12 @@ class Leg:
     kind: int
     node: Node  # of the judge, before it
     symbols: tuple[Symbol, ...] = ()  # it, after what was done by hand before it
+    window: tuple[Event, Window] | None = None  # closed by it, to be counted
     next: Leg = field(init=False)
     is_last: bool = False
+    canary: Any = None  # a weak reference: whose gradient is there now, or is not
+    is_present: bool = False
+    is_zeroed: bool = False  # by hand, to zeros, in a way that moves no counter perhaps
 
 
 @dataclass(slots=True, eq=False)
@@ -66,10 +72,18 @@ class Ring:
 
     legs: tuple[Leg, ...]
     symbols: tuple[Symbol, ...]
-    windows: tuple[tuple[Event, Window], ...]  # closed in each lap, to be counted
     end: Node  # of the judge, after the last call
     laps: int = LAPS  # of the next ride
     is_sure: bool = False
+    windows: tuple[tuple[Event, Window], ...] = ()  # closed in each lap, to be counted
+
+    def __post_init__(self) -> None:
+        self.windows = tuple(leg.window for leg in self.legs if leg.window is not None)
+
+    def closed_before(self, leg: Leg) -> list[tuple[Event, Window]]:
+        """Return the windows closed in the lap under way, before `leg`."""
+        passed = takewhile(lambda each: each is not leg, self.legs)
+        return [each.window for each in passed if each.window is not None]
 
     @property
     def has_hand_work(self) -> bool:
@@ -124,7 +138,7 @@ class Ride:
             except ValueError:
                 self._end()
                 return False
-            if frame.f_lasti == leg.at and frame.f_code is leg.code:
+            if frame.f_lasti == leg.at and frame.f_code is leg.code and self._is_as_ever(leg):
                 self.leg = leg.next
                 if self._write is not None:
                     self._write(leg)
@@ -134,15 +148,27 @@ class Ride:
         self._end()
         return False
 
+    def _is_as_ever(self, leg: Leg) -> bool:
+        """Is the gradient that the call is about there, or not there, as in every lap?"""
+        if leg.canary is None:
+            return True
+        parameter = leg.canary()
+        if parameter is None:
+            return False
+        grad = parameter.grad
+        if (grad is not None) is not leg.is_present:
+            return False
+        return not leg.is_zeroed or bool(self.laps & 1) or not torch_facts.peek(grad)
+
     def _end_lap(self) -> None:
         self.laps += 1
         ring = self.ring
+        if ring.windows:
+            self._lap()
         if self.laps >= ring.laps or self.thread != threading.get_ident():
             if not ring.has_hand_work:
                 ring.laps = min(2 * ring.laps + 1, MOST_LAPS)
             self._end()
-        elif ring.windows:
-            self._lap()
 
     @property
     def node(self) -> Node:
@@ -231,16 +257,17 @@ class Rounds:
 def _ring_of(passed: Sequence[_Passed]) -> Ring:
     legs: list[Leg] = []
     due: tuple[Symbol, ...] = ()
-    for symbol, node, call, _ in passed:
+    for symbol, node, call, window in passed:
         due = (*due, symbol)
         if call is not None:
-            legs.append(Leg(call.key, call.depth, call.code, call.at, call.kind, node, due))
+            leg = Leg(call.key, call.depth, call.code, call.at, call.kind, node, due)
+            leg.window = (symbol.event, window) if window is not None else None
+            legs.append(leg)
             due = ()
     legs[0].symbols = (*due, *legs[0].symbols)
     for n, leg in enumerate(legs):
         leg.next = legs[(n + 1) % len(legs)]
     legs[-1].is_last = True
-    windows = tuple((symbol.event, window) for symbol, _, _, window in passed if window is not None)
     last = max(n for n, each in enumerate(passed) if each[2] is not None)
     end = passed[last + 1][1] if last + 1 < len(passed) else passed[0][1]
-    return Ring(tuple(legs), tuple(symbol for symbol, _, _, _ in passed), windows, end)
+    return Ring(tuple(legs), tuple(symbol for symbol, _, _, _ in passed), end)

@@ -11,6 +11,7 @@ from zerograd.lifecycle.events import Event, EventKind
 from zerograd.runtime import ride
 from zerograd.runtime.buckets import Owner
 from zerograd.runtime.call_site import Site, argument_of
+from zerograd.runtime.callers import is_counted
 from zerograd.runtime.owners import IN_BACKWARD, holds_canary
 
 if TYPE_CHECKING:
@@ -71,7 +72,15 @@ class Steps:
         symbol = recorder.symbols.get(key)
         if symbol is None:
             names = recorder.names_of(owner.mask)
-            event = Event(kind, owner.name, site.spot, names, site.text, scaler=scaler)
+            event = Event(
+                kind,
+                owner.name,
+                site.spot,
+                names,
+                site.text,
+                scaler=scaler,
+                counted=is_counted(),
+            )
             call = recorder.call_here(ride.STEP, plain) if plain is not None else None
             symbol = recorder.new(key, event, call)
         recorder.feed(symbol)

@@ -141,6 +141,7 @@ _FIXED: tuple[tuple[str, Any], ...] = (
     ("averaged", None),
     ("synchronised", False),
     ("finite", True),
+    ("counted", None),
 )
 
 
