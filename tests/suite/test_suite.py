@@ -70,7 +70,7 @@ def test_a_faulty_script_is_found_out_live(path):
 
 @pytest.mark.parametrize("path", CORRECT, ids=names(CORRECT))
 def test_a_correct_script_runs_in_silence(path):
-    assert run_live(path, notes=False) == []
+    assert run_live(path, notes=True) == []
 
 
 def check(path):
