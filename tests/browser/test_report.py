@@ -329,3 +329,40 @@ def test_it_prints_in_light_colours_with_every_finding(tmp_path: Path, open_page
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.locator("#finding-0").is_visible()
     assert not page.locator(".tools").is_visible()
+
+
+def test_loss_and_gradient_norm_of_a_real_run_are_drawn(tmp_path: Path, open_page: Open) -> None:
+    torch = pytest.importorskip("torch")
+    import zerograd
+    from zerograd.trace.format import Header
+    from zerograd.trace.writer import TraceWriter
+
+    model = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    writer = TraceWriter(tmp_path / "t.jsonl", Header("0", time.time(), ("train.py",)))
+    with zerograd.watch(policy="collect", trace=writer):
+        for _ in range(40):
+            optimizer.zero_grad()
+            model(torch.randn(4, 3)).pow(2).mean().backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            optimizer.step()
+    writer.close(exit_code=0)
+    assert main(["report", str(tmp_path / "t.jsonl"), "--format", "html"]) == 0
+    page = ready(open_page(tmp_path / "t.jsonl.html"))
+    rows = page.evaluate("window.zerogradReport.timeline.rows.map((row) => row.name)")
+    assert rows[-2:] == ["loss", "grad_norm"]
+    assert "grad norm" in page.inner_text("body")
+    inked = page.evaluate(
+        """(() => {
+          const timeline = window.zerogradReport.timeline, canvas = timeline.on.canvas;
+          const ratio = canvas.width / canvas.clientWidth;
+          return timeline.rows.filter((row) => row.kind === "curve").map((row) => {
+            const top = Math.round(row.y * ratio), tall = Math.round(row.height * ratio);
+            const data = timeline.on.getImageData(0, top, canvas.width, tall).data;
+            const seen = new Set();
+            for (let i = 0; i < data.length; i += 4) seen.add(data.slice(i, i + 3).join());
+            return seen.size;
+          });
+        })()"""
+    )
+    assert all(colours > 3 for colours in inked)  # paper, bands and rules alone make three

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -9,7 +11,6 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import zerograd  # noqa: E402
-from zerograd.runtime.launch import Target, run_as_main  # noqa: E402
 
 HEAD = """
 import torch
@@ -174,15 +175,28 @@ SCALED = """
 """
 
 
-@pytest.mark.parametrize("end", ["raise ValueError", "raise KeyboardInterrupt", "raise SystemExit"])
+@pytest.mark.parametrize("end", [ValueError, KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("first", [0, 3])
 def test_a_run_that_ends_before_the_update_has_not_left_it_out(end, first, tmp_path):
+    text = HEAD.replace("CLEAR", "pass") + SCALED.replace(
+        "END", f"if i == {first}: raise {end.__name__}"
+    )
+    with pytest.raises(end), zerograd.watch(policy="collect") as watching:
+        exec(compile(text.replace("BATCHES", "5"), "program.py", "exec"), {})
+    assert watching.findings == []
+
+
+def test_nor_has_a_script_that_exits_there(tmp_path):
     path = tmp_path / "program.py"
     text = HEAD.replace("CLEAR", "pass").replace("BATCHES", "5")
-    path.write_text(text + SCALED.replace("END", f"if i == {first}: {end}"))
-    with zerograd.watch(policy="collect") as within:
-        run_as_main(Target(str(path)), on_error=within.explain)
-    assert within.findings == []
+    path.write_text(text + SCALED.replace("END", "if i == 3: raise SystemExit"))
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "zerograd", "run", str(path)],
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert "No findings" in done.stderr
 
 
 def test_a_run_that_ends_well_without_the_update_has(tmp_path):

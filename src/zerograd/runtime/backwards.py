@@ -12,6 +12,7 @@ from zerograd.runtime import ride, torch_facts
 from zerograd.runtime.buckets import MOST_BUCKETS, Bucket
 from zerograd.runtime.call_site import Site
 from zerograd.runtime.care import Care
+from zerograd.runtime.curves import Number
 from zerograd.runtime.ride import Call
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ class OpenBackward:
     """A backward that is under way in one thread."""
 
     __slots__ = (
-        *("call", "depth", "error", "filled_inside"),
+        *("call", "depth", "error", "filled_inside", "loss"),
         *("scaler", "scan", "site", "synchronised"),
     )
 
@@ -36,6 +37,7 @@ class OpenBackward:
         self.error = sys.exc_info()[1]
         self.scan: Any = None
         self.synchronised = False
+        self.loss: Number | None = None  # for a trace
         self.filled_inside = 0  # buckets that an optimizer stepped on while it ran
 
 
@@ -66,6 +68,9 @@ class Backwards:
             recorder.owners.renew()
         scaler = torch_facts.scaler_of(roots) if recorder.scaling else ""
         opened = OpenBackward(site, scaler, call)
+        if recorder.curves and recorder.curves.are_wanted(recorder.memo.rounds):
+            scale = recorder.scaling.factor_of(scaler) if scaler else None
+            opened.loss = recorder.curves.loss(roots, scale)
         times = self._care.count(site, thread)
         if self._care.is_walk_due(times):
             recorder.leaves.discover(roots, site, bool(scaler))
@@ -134,7 +139,7 @@ class Backwards:
             # The hook of a backward sits two frames nearer to the user when it rides.
             call = Call(ride.BACKWARD, ride.BACKWARD, hops, code, at) if code else None
             symbol = recorder.new(key, event, call)
-        recorder.feed(symbol)
+        recorder.feed(symbol, "loss", opened.loss)
 
     def fill_inside(self, opened: OpenBackward, buckets: tuple[Bucket, ...]) -> None:
         """An optimizer steps while a backward runs: what that has filled comes first."""

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 from zerograd.lifecycle.events import Event
 from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.rule import Rule
-from zerograd.runtime import hooks, ride
+from zerograd.runtime import hooks, ride, torch_facts, traced_calls
 from zerograd.runtime.call_site import Sites
+from zerograd.runtime.curves import Curves, Number
 from zerograd.runtime.memo import Memo, Symbol
 from zerograd.runtime.ride import Call, Leg, Ride, Ring, Rounds
 
@@ -57,6 +58,7 @@ class Feeding:
         self.protect: Callable[[Callable[[], None]], Callable[[], None]] = lambda act: act
         self._speak = speak
         self._trace = trace
+        self.curves = Curves(trace)
         self._word = word
         self._come_back = come_back
 
@@ -87,14 +89,20 @@ class Feeding:
             symbol.is_by_hand = True
         self.feed(symbol)
 
-    def feed(self, symbol: Symbol) -> None:
-        """Judge one event, and begin a ride if the loop has come round as ever."""
+    def feed(self, symbol: Symbol, name: str = "", number: Number | None = None) -> None:
+        """Judge one event, and begin a ride if the loop has come round as ever.
+
+        Args:
+            name: what was measured with it, for a trace, and `number` how much.
+        """
         memo = self.memo
         node = memo.node
         findings = memo.feed(symbol)
         edge = memo.edge
         if self._trace is not None:
-            self._trace.write(self._shown(symbol), iteration=memo.rounds)
+            shown = self._shown(symbol)
+            extra = self.curves.told(name, number, shown, memo.rounds) if name else None
+            self._trace.write(shown, iteration=memo.rounds, extra=extra)
         if findings or (symbol.call is None and not symbol.is_by_hand):
             self.rounds.spoil()
         else:
@@ -126,10 +134,28 @@ class Feeding:
 
     def _write_leg(self, leg: Leg) -> None:
         going, trace = self.ride, self._trace
-        if going is not None and trace is not None:
-            rounds = self.memo.rounds + going.laps
-            for symbol in leg.symbols:
-                trace.write(symbol.shown or symbol.event, iteration=rounds)
+        if going is None or trace is None:
+            return
+        rounds = self.memo.rounds + going.laps
+        extra = None
+        if self.curves and leg.kind != ride.CLEAR and self.curves.are_wanted(rounds):
+            name, number = self._measure(leg.kind)
+            event = leg.symbols[-1].shown or leg.symbols[-1].event
+            extra = self.curves.told(name, number, event, rounds)
+        for symbol in leg.symbols[:-1]:
+            trace.write(symbol.shown or symbol.event, iteration=rounds)
+        symbol = leg.symbols[-1]
+        trace.write(symbol.shown or symbol.event, iteration=rounds, extra=extra)
+
+    def _measure(self, kind: int) -> tuple[str, Number | None]:
+        """Measure what belongs to a call that is ticked off: no hook has its arguments at hand."""
+        curves = self.curves
+        if kind == ride.BACKWARD:
+            roots = curves.found_near(torch_facts.ENGINE_CODE, torch_facts.ENGINE_ROOTS)
+            return "loss", curves.loss(roots or ())
+        if kind == ride.CLIP:
+            return "grad_norm", curves.take(curves.found_near(traced_calls.CLIP_CODE, "norm"))
+        return "grad_norm", curves.held_norm()
 
     def _count_lap(self) -> None:
         if self.ride is None:

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+_BESIDE = frozenset({"measured"})  # what happens to no gradient
+
 
 class Guard:
     """Hears what the hooks tell and hands it on under a lock.
@@ -27,6 +29,7 @@ class Guard:
     step_ends: Callable[..., None]
     clips: Callable[..., None]
     clipped: Callable[..., None]
+    measured: Callable[..., None]
     scales: Callable[..., None]
     unscaled: Callable[..., None]
     scaler_step_begins: Callable[..., None]
@@ -48,7 +51,8 @@ class Guard:
         self.is_deaf = False
         self._recorder = recorder
         for name in Guard.__annotations__:
-            setattr(self, name, self._guarded(getattr(recorder, name)))
+            heard = self._guarded(getattr(recorder, name), ends_ride=name not in _BESIDE)
+            setattr(self, name, heard)
         self.run = self._guarded(lambda act: act())
         self._run_riding = self._guarded(lambda act: act(), ends_ride=False)
         recorder.protect = self.protect

@@ -139,6 +139,15 @@ class WatchedProcess:
             self._log.feed(event, iteration)
             self._changed = True
 
+    def keeps(self, iteration: int) -> bool:
+        """Does the trace write this iteration down?"""
+        return self._trace is not None and self._trace.keeps(iteration)
+
+    def measured(self, event: Event, *, iteration: int, extra: Mapping[str, float]) -> None:
+        """Take a number that belongs to an event written before."""
+        if self._trace is not None:
+            self._trace.measured(event, iteration=iteration, extra=extra)
+
     def take(self, finding: Finding) -> None:
         """Take a finding: into the trace, into the shard, and to the user if nobody has yet."""
         if self._pid == 0:

@@ -81,7 +81,14 @@ class Recorder(Feeding):
 
     # What the parts do not hear.
 
-    def clips(self, parameters: Any) -> None:
+    def measured(self, norm: Any) -> None:
+        if self.curves:
+            self.curves.hold_norm(norm)
+
+    def clips(self, parameters: Any, norm: Any) -> None:
+        number = None
+        if self.curves and self.curves.are_wanted(self.memo.rounds):
+            number = self.curves.take(norm)
         mask = 0
         for parameter in [parameters] if isinstance(parameters, Tensor) else parameters:
             bucket = self.partition.bucket_of(parameter)
@@ -97,7 +104,7 @@ class Recorder(Feeding):
         if symbol is None:
             event = Event(EventKind.CLIP, name, site.spot, self.names_of(mask), site.text)
             symbol = self.new(key, event, self.call_here(ride.CLIP, None))
-        self.feed(symbol)
+        self.feed(symbol, "grad_norm", number)
 
     def clipped(self, parameters: Any) -> None:
         self.backwards.look_again()
@@ -150,6 +157,7 @@ class Recorder(Feeding):
             cut_short: an exception has ended the program: what it had yet to do is not missing.
         """
         self.end_ride()
+        self.curves.tell_arrived()
         self.owners.renew()
         self.leaves.last_updates()
         for finding in self.memo.finish():

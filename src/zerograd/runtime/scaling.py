@@ -97,6 +97,13 @@ class Scaling:
         self._steps[thread] = (name, number, True)
         return name
 
+    def factor_of(self, name: str) -> Any:
+        """Return the tensor that holds the factor of a scaler, None if it has none."""
+        for ref, known in self._known.values():
+            if known == name:
+                return getattr(ref(), "_scale", None)
+        return None
+
     def _name(self, scaler: GradScaler) -> str:
         entry = self._known.get(id(scaler))
         if entry is None or entry[0]() is not scaler:

@@ -83,7 +83,10 @@ class Steps:
             )
             call = recorder.call_here(ride.STEP, plain) if plain is not None else None
             symbol = recorder.new(key, event, call)
-        recorder.feed(symbol)
+        if recorder.curves:
+            recorder.feed(symbol, "grad_norm", recorder.curves.held_norm())
+        else:
+            recorder.feed(symbol)
 
     def _take(
         self, owner: Owner, optimizer: Optimizer, site: Site, *, is_plain: bool = False

@@ -25,7 +25,8 @@ Roots = Any  # what the engine is given: tensors or graph edges
 Begin = Callable[[Roots], Callable[[], None]]
 
 _BACKWARD_CODE: CodeType = torch.autograd.backward.__code__
-_ENGINE_CODE: CodeType = autograd_graph._engine_run_backward.__code__
+ENGINE_CODE: CodeType = autograd_graph._engine_run_backward.__code__
+ENGINE_ROOTS = ENGINE_CODE.co_varnames[0]  # what it calls the tensors that it begins at
 
 
 def torch_version() -> tuple[int, ...]:
@@ -78,7 +79,7 @@ class EngineLog:
 def engine_patches(begin: Begin) -> list[tuple[Any, str, Any]]:
     """Return the replacements (object, name, value) that call `begin` before each backward."""
     names = ("log", "_register_logging_hooks_on_whole_graph")
-    if not set(names) <= set(_ENGINE_CODE.co_names):
+    if not set(names) <= set(ENGINE_CODE.co_names):
         return _engine_wrapper(begin)
     real = autograd_graph.log
     register = autograd_graph._register_logging_hooks_on_whole_graph

@@ -16,6 +16,7 @@ from zerograd.runtime.ride import CLIP as _CLIP
 
 listeners: tuple[Any, ...] = ()
 ride: Any = None
+CLIP_CODE: Any = None  # of every clip that tells of itself
 
 
 def module_clearing(original: Any) -> Any:
@@ -63,17 +64,24 @@ def clipping(original: Any) -> Any:
             return original(*args, **kwargs)
         __tracebackhide__ = True
         parameters, bound, args, kwargs = _arguments(args, kwargs)
-        if not listeners or bound == float("inf"):
+        if not listeners:
+            return original(*args, **kwargs)
+        norm = kwargs.get("total_norm", args[2] if len(args) > 2 else None)
+        if bound == float("inf"):
+            for listener in listeners:
+                listener.measured(norm)
             return original(*args, **kwargs)
         if ride is not None and ride.ticks(_CLIP):
             return original(*args, **kwargs)
         for listener in listeners:
-            listener.clips(parameters)
+            listener.clips(parameters, norm)
         result = original(*args, **kwargs)
         for listener in listeners:
             listener.clipped(parameters)
         return result
 
+    global CLIP_CODE
+    CLIP_CODE = getattr(clip, "__code__", None)
     return clip
 
 

@@ -172,6 +172,24 @@ def _take_event(section: Section, sites: dict[int, Event], record: dict[str, Any
     section.happened.append(happened)
 
 
+def _take_measured(section: Section, sites: dict[int, Event], record: dict[str, Any]) -> None:
+    event, iteration = sites[int(record["site"])], int(record["iteration"])
+    extra = dict(record["extra"])
+    target = None
+    for number in range(len(section.happened) - 1, -1, -1):
+        each = section.happened[number]
+        if not isinstance(each, Happened):
+            continue
+        if each.iteration < iteration:
+            break
+        is_of_site = replace(each.event, backward="") == event
+        if is_of_site and each.iteration == iteration and not extra.keys() & each.extra.keys():
+            target = number, each
+    if target is not None:
+        number, each = target
+        section.happened[number] = replace(each, extra={**each.extra, **extra})
+
+
 def _take_folded(section: Section, sites: dict[int, Event], record: dict[str, Any]) -> None:
     counts = {str(kind): int(count) for kind, count in record["events"].items()}
     folded = Folded(
@@ -200,6 +218,7 @@ def _take_end(section: Section, sites: dict[int, Event], record: dict[str, Any])
 _TAKERS = {
     "site": _take_site,
     "event": _take_event,
+    "measured": _take_measured,
     "folded": _take_folded,
     "finding": _take_finding,
     "note": _take_note,

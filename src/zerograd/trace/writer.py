@@ -13,7 +13,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,16 @@ class TraceWriter:
                 self._current.append(entry)
             else:
                 self._overflow[event.kind.value] += 1
+
+    def keeps(self, iteration: int) -> bool:
+        """Will this iteration be written whole?"""
+        return self._is_kept(iteration)
+
+    def measured(self, event: Event, *, iteration: int, extra: Mapping[str, float]) -> None:
+        """Write a number that came to be known after its event was taken down."""
+        with self._lock:
+            if self._is_kept(iteration):
+                self._ready.append(_Late(iteration, event, extra))
 
     def finding(self, finding: Finding, *, iteration: int | None = None) -> None:
         """Write a finding, and keep the iterations around it."""
@@ -179,6 +189,10 @@ class TraceWriter:
         for item in ready:
             if isinstance(item, dict):
                 lines.append(item)
+            elif isinstance(item, _Late):
+                number = self._sites.get(_without_backward(item.event))
+                if number is not None:
+                    lines.append(item.to_json(number))
             elif isinstance(item, _Fold):
                 self._totals.update(item.events)
                 lines.append(item.to_json())
@@ -217,7 +231,7 @@ class TraceWriter:
         if event.backward:
             line["backward"] = event.backward
         if extra:
-            line["extra"] = dict(extra)
+            line["extra"] = _rounded(extra)
         lines.append(line)
 
     def _emit(self, lines: Sequence[Mapping[str, Any]]) -> None:
@@ -262,6 +276,31 @@ class _Fold:
             "iterations": self.iterations,
             "events": dict(self.events),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class _Late:
+    """A number that belongs to an event further up."""
+
+    iteration: int
+    event: Event
+    extra: Mapping[str, Any]
+
+    def to_json(self, site: int) -> dict[str, Any]:
+        return {
+            "type": "measured",
+            "iteration": self.iteration,
+            "site": site,
+            "extra": _rounded(self.extra),
+        }
+
+
+def _rounded(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Seven digits are all that a number in single precision has."""
+    return {
+        name: float(f"{value:.7g}") if isinstance(value, float) else value
+        for name, value in extra.items()
+    }
 
 
 def _without_backward(event: Event) -> Event:

@@ -1,0 +1,203 @@
+"""Loss and gradient norm on their way into a trace and onto the page."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+import zerograd  # noqa: E402
+from zerograd.cli.main import main  # noqa: E402
+from zerograd.lifecycle.events import Event, EventKind, Spot  # noqa: E402
+from zerograd.runtime import curves, torch_facts  # noqa: E402
+from zerograd.trace.format import Header  # noqa: E402
+from zerograd.trace.reader import read_trace  # noqa: E402
+from zerograd.trace.writer import TraceWriter  # noqa: E402
+
+STEPS = 150  # the first 64 are watched with full care, the rest ticked off
+
+
+def record(path, train, **more):
+    writer = TraceWriter(path, Header("0", time.time(), ("train.py",)), **more)
+    with zerograd.watch(policy="collect", trace=writer):
+        train()
+    writer.close(exit_code=0)
+    (section,) = read_trace(path).sections
+    return section.events
+
+
+def numbers(events, name):
+    return [(each.iteration, each.extra[name]) for each in events if name in each.extra]
+
+
+def parts():
+    torch.manual_seed(0)
+    model = nn.Linear(3, 1)
+    return model, torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+def close_to(values):
+    return [(n, pytest.approx(value, rel=1e-5)) for n, value in enumerate(values)]
+
+
+def test_each_backward_carries_its_loss_and_each_clip_its_norm(tmp_path):
+    model, optimizer = parts()
+    losses, norms = [], []
+
+    def train():
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            loss = model(torch.randn(4, 3)).pow(2).mean()
+            loss.backward()
+            norms.append(nn.utils.clip_grad_norm_(model.parameters(), 0.5).item())
+            optimizer.step()
+            losses.append(loss.item())
+
+    events = record(tmp_path / "t.jsonl", train)
+    assert numbers(events, "loss") == close_to(losses)
+    assert numbers(events, "grad_norm") == close_to(norms)
+    assert {each.event.kind for each in events if "loss" in each.extra} == {EventKind.BACKWARD}
+    assert {each.event.kind for each in events if "grad_norm" in each.extra} == {EventKind.CLIP}
+
+
+def test_a_norm_that_is_only_measured_goes_with_the_step(tmp_path):
+    model, optimizer = parts()
+    norms = []
+
+    def train():
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            model(torch.randn(4, 3)).pow(2).mean().backward()
+            norms.append(nn.utils.clip_grad_norm_(model.parameters(), float("inf")).item())
+            optimizer.step()
+
+    events = record(tmp_path / "t.jsonl", train)
+    assert numbers(events, "grad_norm") == close_to(norms)
+    assert {each.event.kind for each in events if "grad_norm" in each.extra} == {EventKind.STEP}
+
+
+def test_the_factor_of_a_scaler_is_taken_out(tmp_path):
+    model, optimizer = parts()
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    losses = []
+
+    def train():
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            loss = model(torch.randn(4, 3)).pow(2).mean()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            losses.append(loss.item())
+
+    assert numbers(record(tmp_path / "t.jsonl", train), "loss") == close_to(losses)
+
+
+def test_what_is_not_one_number_is_left_out(tmp_path):
+    model, optimizer = parts()
+
+    def train():
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            out = model(torch.randn(4, 3))
+            out.backward(torch.ones_like(out))
+            torch.autograd.backward([model(torch.ones(1, 3)).sum(), model.weight.sum()])
+            optimizer.step()
+
+    events = record(tmp_path / "t.jsonl", train)
+    assert len(events) == 4 * STEPS
+    assert numbers(events, "loss") == []
+
+
+def test_iterations_that_are_only_counted_are_not_measured(tmp_path, monkeypatch):
+    model, optimizer = parts()
+    taken = []
+    take = curves.Curves.take
+    monkeypatch.setattr(curves.Curves, "take", lambda *args: taken.append(1) or take(*args))
+
+    def train():
+        for _ in range(2_000):
+            optimizer.zero_grad()
+            model(torch.ones(1, 3)).sum().backward()
+            optimizer.step()
+
+    events = record(tmp_path / "t.jsonl", train, kept_at_first=100)
+    kept = {each.iteration for each in events}
+    assert {iteration for iteration, _ in numbers(events, "loss")} == kept
+    assert len(kept) <= len(taken) <= 3 * len(kept)
+
+
+class FarAway:
+    """Stands for a number on a device that works on; to ask whether it has arrived is free."""
+
+    def __init__(self):
+        self.has_arrived = False
+
+    def query(self):
+        return self.has_arrived
+
+
+def test_a_number_on_a_device_is_told_when_it_has_arrived(tmp_path):
+    event = Event(EventKind.BACKWARD, "", Spot("train.py", 3), ("opt",))
+    writer = TraceWriter(tmp_path / "t.jsonl", Header("0", time.time()))
+    taking = curves.Curves(writer)
+    copies = [curves.Copy(torch.tensor(float(n)), FarAway()) for n in range(3)]
+    for copy in copies:  # three micro-batches of one iteration
+        assert taking.told("loss", copy, event, 0) is None
+        writer.write(event, iteration=0)
+    copies[1].arrived.has_arrived = True
+    taking.tell_arrived()
+    writer.flush()
+    assert "measured" not in (tmp_path / "t.jsonl").read_text()  # in order, and the first is late
+    copies[0].arrived.has_arrived = True
+    taking.tell_arrived()
+    writer.close()
+    (section,) = read_trace(tmp_path / "t.jsonl").sections
+    assert [each.extra for each in section.events] == [{"loss": 0.0}, {"loss": 1.0}, {}]
+
+
+def test_a_factor_on_a_device_is_waited_for_too():
+    factor = curves.Copy(torch.tensor(4.0), FarAway())
+    copy = curves.Copy(torch.tensor(2.0), FarAway(), divisor=factor)
+    copy.arrived.has_arrived = True
+    assert copy.read() is None
+    factor.arrived.has_arrived = True
+    assert copy.read() == 0.5
+
+
+def test_nothing_is_measured_without_a_trace():
+    model, optimizer = parts()
+    with zerograd.watch(policy="collect") as watching:
+        optimizer.zero_grad()
+        model(torch.ones(1, 3)).sum().backward()
+        optimizer.step()
+        assert not watching._recorder.curves
+
+
+def test_torch_calls_the_roots_as_we_think():
+    """The name by which the roots of a backward are found in its frame."""
+    assert torch_facts.ENGINE_ROOTS == "t_outputs"
+
+
+def test_the_page_draws_both(tmp_path, capsys):
+    model, optimizer = parts()
+
+    def train():
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            model(torch.randn(4, 3)).pow(2).mean().backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            optimizer.step()
+
+    record(tmp_path / "t.jsonl", train)
+    assert main(["report", str(tmp_path / "t.jsonl"), "--format", "html"]) == 0
+    page = (tmp_path / "t.jsonl.html").read_text()
+    found = page.partition('"curves":')[2]
+    drawn, _ = json.JSONDecoder().raw_decode(found)
+    assert list(drawn) == ["loss", "grad_norm"]
+    assert len(drawn["loss"]["value"]) == len(drawn["grad_norm"]["value"]) == STEPS
