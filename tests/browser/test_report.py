@@ -349,8 +349,11 @@ def test_loss_and_gradient_norm_of_a_real_run_are_drawn(tmp_path: Path, open_pag
     writer.close(exit_code=0)
     assert main(["report", str(tmp_path / "t.jsonl"), "--format", "html"]) == 0
     page = ready(open_page(tmp_path / "t.jsonl.html"))
-    rows = page.evaluate("window.zerogradReport.timeline.rows.map((row) => row.name)")
-    assert rows[-2:] == ["loss", "grad_norm"]
+    curves = page.evaluate(
+        "window.zerogradReport.timeline.rows.filter((row) => row.curve)"
+        ".map((row) => row.curve.words[0])"
+    )
+    assert curves == ["loss", "grad norm"]
     assert "grad norm" in page.inner_text("body")
     inked = page.evaluate(
         """(() => {
