@@ -252,6 +252,8 @@ def collect(frame: Frame, act: object, test: object) -> None:
 
 def clip(frame: Frame, node: ast.Call, arguments: Arguments, base: Value | None = None) -> Value:
     """A clip of gradients; a clip to infinity only measures them."""
+    if ".get_scale(" in frame.unit.source.segment(node):
+        return NOTHING  # the limit is scaled as the gradients are
     limit = arguments.get("max_norm", 1) or arguments.get("clip_value", 1)
     if _is_infinite(limit) or any(
         isinstance(each, ast.Call)
