@@ -287,7 +287,14 @@ class Buckets:
         keys = node.keys or frozenset()
         # An unseen method of an object may use any part of it: that proves none.
         proves = touches if node.sure else _is_within
-        proved = [b for b in reach if any(proves(key, b) for key in keys)]
+        # Nor does a method of the object that holds all of them; and a loss that trains a
+        # network of its own, a discriminator, may cut off what it is handed.
+        own = {
+            key
+            for key in keys
+            if is_loss_name(key) and any(covers(key, bucket) for bucket in self.tracked)
+        }
+        proved = [b for b in reach if any(proves(key, b) for key in own or keys - {"self"})]
         holders = self._owners_in_sight(reach, node)
         if len([key for key in holders if not is_by_hand(self.optimizers[key])]) == 1:
             proved = list(reach)  # there is no other that it could be meant for

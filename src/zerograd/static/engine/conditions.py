@@ -62,6 +62,22 @@ _COUNTER_WORDS = frozenset(
 )
 
 
+_COUNTED = frozenset(
+    (
+        "iteration",
+        "iter",
+        "step",
+        "epoch",
+        "idx",
+        "index",
+        "count",
+        "counter",
+        "it",
+        "batch",
+        "round",
+    )
+)
+_AMOUNTS = frozenset(("num", "n", "max", "min", "total", "per", "every", "size", "first", "should"))
 # attributes that hold what was set before the training began
 _SETTINGS = frozenset(
     (
@@ -349,6 +365,12 @@ def _text(frame: Frame, node: ast.expr) -> str:
     return frame.unit.source.segment(node).replace(" ", "").strip("()")
 
 
+def _is_counted(name: str) -> bool:
+    """Does the name suggest a number that training counts up: `epoch`, but not `num_epoch`?"""
+    words = words_of(name)
+    return not _COUNTED.isdisjoint(words) and _AMOUNTS.isdisjoint(words)
+
+
 def _lasting(frame: Frame, node: ast.expr) -> set[ast.expr]:
     """Return the objects in `node` of which a plain attribute or a setting is asked.
 
@@ -358,11 +380,14 @@ def _lasting(frame: Frame, node: ast.expr) -> set[ast.expr]:
     for inner in ast.walk(node):
         if not isinstance(inner, ast.Attribute):
             continue
-        base = inner.value
+        base, name = inner.value, inner.attr
         if isinstance(base, ast.Attribute) and not _SETTINGS.isdisjoint(words_of(base.attr)):
+            name = base.attr
             base = base.value
-        if isinstance(base, ast.Name) and isinstance(frame.lookup(base.id), Instance):
-            found.add(base)
+        if isinstance(base, ast.Name):
+            owner = frame.lookup(base.id)
+            if isinstance(owner, Instance) and frame.program.is_set_once(owner, name):
+                found.add(base)
     for inner in ast.walk(node):
         if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Attribute):
             base = inner.value.value
@@ -377,6 +402,9 @@ def _atom(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -> 
     names: set[str] = set()
     volatile = counter = False
     lasting = _lasting(frame, node)
+    settled_ones = {
+        each for each in ast.walk(node) if isinstance(each, ast.Attribute) and each.value in lasting
+    }
     for inner in ast.walk(node):
         if isinstance(inner, ast.Name):
             word, behind, changes = frame.spelling(inner.id)
@@ -389,6 +417,7 @@ def _atom(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -> 
             names.add(f".{inner.attr}")
             counter = counter or not _COUNTER_WORDS.isdisjoint(words_of(inner.attr))
             volatile = volatile or frame.unit.changes_attribute(inner.attr)
+            volatile = volatile or (_is_counted(inner.attr) and inner not in settled_ones)
         elif isinstance(inner, ast.Call):
             volatile = volatile or not settled
         elif isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mod):

@@ -62,6 +62,8 @@ def _is_surely_empty(step: Happening, buckets: Buckets, made: set[str]) -> bool:
     mine = set(step.event.buckets)
     backwards = [each for each in buckets.happenings if each.kind is EventKind.BACKWARD]
     if not backwards:
+        if step.loop is None or step.loop.pseudo:
+            return False  # it only moves a scheduler, or somebody else goes back
         return not _may_hide_a_backward(step)
     if any(each.event and mine & set(each.event.buckets) for each in backwards):
         return True

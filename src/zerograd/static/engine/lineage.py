@@ -63,6 +63,11 @@ class Lineage(Names):
             cls.assigners(name) for cls in self.lineage(instance.cls)
         )
 
+    def is_set_once(self, instance: Instance, name: str) -> bool:
+        """Is the attribute assigned in constructors that can be read, and nowhere else?"""
+        methods = [each for cls in self.lineage(instance.cls) for each in cls.assigners(name)]
+        return bool(methods) and all(each == "__init__" for each in methods)
+
     def has_unseen_base(self, cls: ClassUnit) -> bool:
         """Does the class inherit from one that cannot be read, and that may act by itself?"""
         for each in self.lineage(cls):

@@ -166,7 +166,8 @@ def thing_method(
     if name in _OF_TENSORS:
         return Arguments([Tensor(keys_of(base)), *arguments.all()], {}).computed()
     if name in ("prepare", "setup", "initialize"):
-        return program.prepared(arguments)
+        windowed = name == "prepare" and "accelerator" in words_of(path)
+        return program.prepared(arguments, windowed=windowed)
     return _unseen_method(frame, node, base, name, arguments)
 
 

@@ -123,9 +123,8 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
             return frame.program.new_optimizer(arguments.held())
     if is_scheduler_name(name):
         return NOTHING
-    if optimizers and makes_optimizer(name):
-        return optimizers[0]  # create_optimizer(model, optimizer)
-    if not optimizers and makes_optimizer(name):
+    fresh = not optimizers or arguments.has_params() or arguments.has_modules()
+    if fresh and makes_optimizer(name):
         return frame.program.new_optimizer(arguments.held())  # get_optimizer(model, …)
     if optimizers and not name[:1].isupper() and not _ACTING.isdisjoint(words):
         frame.program.unresolved += 1
