@@ -275,23 +275,17 @@ def test_a_script_that_changes_folder_still_gets_its_excerpt(tmp_path: Path) -> 
     assert "9 |     opt.step()" in done.stderr
 
 
-def test_a_python_on_which_torch_was_not_tested_is_named(monkeypatch):
-    from zerograd.cli import run
-
-    assert run._with_python(None) is None or sys.version_info[:2] not in run.TESTED_PYTHONS
-    monkeypatch.setattr(run, "TESTED_PYTHONS", ((3, 1),))
-    here = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
-    assert run._with_python(None) == f"untested with {here}"
-    assert run._with_python("untested with torch 9.9") == f"untested with torch 9.9 and {here}"
+def test_a_python_on_which_torch_was_not_tested_is_named() -> None:
+    assert supported.untested("2.13.0", "linux", (3, 99)) == "untested with Python 3.99"
+    both = supported.untested("9.9", "linux", (3, 99))
+    assert both == "untested with torch 9.9 and Python 3.99"
 
 
-def test_the_platforms_page_and_the_code_name_the_same_pythons():
-    from zerograd.cli import run
-
+def test_the_platforms_page_and_the_code_name_the_same_versions() -> None:
     page = (Path(__file__).parents[2] / "docs/explanation/platforms.md").read_text(encoding="utf-8")
     (row,) = [line for line in page.splitlines() if line.startswith("| Python, all tests |")]
     named = tuple(tuple(map(int, each.split("."))) for each in re.findall(r"\d+\.\d+", row))
-    assert named == run.TESTED_PYTHONS
+    assert named == supported.TESTED_PYTHONS
 
 
 def test_a_script_that_may_not_be_read_is_one_clear_line(tmp_path, monkeypatch, capsys):

@@ -11,7 +11,6 @@ from zerograd.cli.output import add_output_arguments, check_writable
 from zerograd.errors import UsageError
 from zerograd.rules.selection import select_rules
 
-TESTED_PYTHONS = ((3, 11),)  # on which the tests about torch were run
 HELP = "run a training script and name the lines that misuse gradients"
 EXIT_CODES = (
     "the script's own if that is not 0; else 1 if findings are shown, else 0. "
@@ -68,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     version = torch_version()
     for option in ("output", "trace"):
         check_writable(getattr(args, option), f"--{option}")
-    warning = _with_python(untested(version))
+    warning = untested(version)
     if warning:
         print(f"zerograd: {warning}", file=sys.stderr)
 
@@ -103,11 +102,3 @@ def _check_readable(args: argparse.Namespace) -> None:
     script = args.command_line[0]
     if not args.is_module and os.path.isfile(script) and not os.access(script, os.R_OK):
         raise UsageError(f"{script}: cannot be read (Permission denied); run a script that can be")
-
-
-def _with_python(warning: str | None) -> str | None:
-    """Add this Python to what is said to be untested, if it is."""
-    if sys.version_info[:2] in TESTED_PYTHONS:
-        return warning
-    python = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
-    return f"{warning} and {python}" if warning else f"untested with {python}"

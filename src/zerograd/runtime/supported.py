@@ -12,6 +12,7 @@ from zerograd.errors import MissingTorchError
 
 OLDEST = (2, 11)
 TESTED = ((2, 11), (2, 13))  # the releases that the tests about torch passed on
+TESTED_PYTHONS = ((3, 11), (3, 12))
 TESTED_PLATFORMS = ("linux",)
 
 
@@ -31,11 +32,17 @@ def torch_version() -> str:
     return version
 
 
-def untested(version: str, platform: str = sys.platform) -> str | None:
-    """Return one line if this torch or platform is none that the sanitizer was tested on."""
+def untested(
+    version: str,
+    platform: str = sys.platform,
+    python: tuple[int, int] = (sys.version_info[0], sys.version_info[1]),
+) -> str | None:
+    """Return one line if the sanitizer was not tested on this torch, Python or platform."""
     parts = []
     if _pair(version) not in TESTED:
         parts.append(f"torch {version}")
+    if python not in TESTED_PYTHONS:
+        parts.append(f"Python {python[0]}.{python[1]}")
     if platform not in TESTED_PLATFORMS:
         parts.append(f"platform {platform}")
     return f"untested with {' and '.join(parts)}" if parts else None
