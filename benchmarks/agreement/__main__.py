@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import signal
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -19,21 +20,35 @@ from benchmarks.agreement.report import Tally, as_text
 from benchmarks.agreement.shrink import shrink
 from benchmarks.agreement.work import prepare, tally
 
+LONGEST = 2  # seconds for one program while shrinking: a loop may have lost its end
+BROKEN = ("NameError", "UnboundLocal")
 PART = 250  # programs that one process takes at a time
 RESULTS = Path(__file__).parents[1] / "results"
+
+
+class TooLong(BaseException):
+    """No exception that a program or a witness would catch."""
+
+
+def _give_up(*_: object) -> None:
+    raise TooLong
 
 
 def _small(text: str, kind: str, code: str) -> str:
     def shows(candidate: str) -> bool:
         if ("count += 1" in text) != ("count += 1" in candidate):
             return False  # a counter that stands still is another program
+        signal.alarm(LONGEST)
         try:
             found = compare(candidate)
-        except Exception:
+        except (Exception, TooLong):
             return False
-        broken = any(error.startswith(("NameError", "UnboundLocal")) for error in found.errors)
+        finally:
+            signal.alarm(0)
+        broken = any(error.startswith(BROKEN) for error in found.errors)
         return not broken and any(each.key == (kind, code) for each in found.disagreements)
 
+    signal.signal(signal.SIGALRM, _give_up)
     return shrink(text, shows)
 
 

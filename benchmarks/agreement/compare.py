@@ -3,45 +3,24 @@
 Two things are demanded. What `check` reports for certain is seen live, in some
 surroundings in which the lines that it names ran often enough. What is seen live is
 told by `check --may`, or the program holds something that `check` counts as unresolved.
-
-One fault has one name, and which of several names it gets may differ between the two:
-codes of a family stand for each other if they are about the same lines.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from benchmarks.agreement.live import Run, Surroundings, run, surroundings
-from zerograd.lifecycle.findings import Finding
+from benchmarks.agreement.same import Said, sameness
 from zerograd.lifecycle.rule import Witness
+from zerograd.rules import ALL_RULES
 from zerograd.static.check import Asked, Checker
 
-# A fault is reported once, under the first name of its family that applies.
-FAMILIES = (
-    frozenset({"ZG101", "ZG201", "ZG202", "ZG402"}),
-    frozenset({"ZG102", "ZG401", "ZG501", "ZG502"}),
-)
-NOTES = ("ZG502", "ZG503")
-WORSE = frozenset({"ZG101", "ZG102", "ZG401", "ZG402", "ZG501", "ZG504"})
+NOTES = ("ZG502", "ZG503", "ZG505")
+WORSE = frozenset({"ZG101", "ZG102", "ZG201", "ZG401", "ZG402", "ZG501", "ZG504"})
 MORE_DRAWS = 12  # of the data, before a finding of the checker counts as not seen
 ASKED = Asked(may=True, notes=True, offer=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A finding, reduced to what the two witnesses share."""
-
-    code: str
-    line: int
-    certain: bool
-    lines: frozenset[int]  # its own and those of its trail
-
-    @classmethod
-    def of(cls, finding: Finding) -> Said:
-        lines = frozenset({finding.spot.line, *(step.spot.line for step in finding.trail)})
-        return cls(finding.rule.code, finding.spot.line, finding.certain, lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +31,6 @@ class Disagreement:
     code: str
     line: int
     where: Surroundings | None = None
-    text: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -77,8 +55,8 @@ class Comparison:
     # steps on what nothing ever filled, cleared by hand only: that leaves no trace to see
     traceless: list[Said] = field(default_factory=list)
     excused: list[Said] = field(default_factory=list)  # seen live, and counted as unresolved
+    ways: Counter[str] = field(default_factory=Counter)  # how findings were found to be one
     disagreements: list[Disagreement] = field(default_factory=list)
-    not_checked: list[str] = field(default_factory=list)
 
 
 def read(text: str, path: str) -> tuple[list[Said], int]:
@@ -98,24 +76,26 @@ def compare(text: str, path: str = "program.py") -> Comparison:
         _take(run(text, path, where), where, result, seen, at)
     certain = [said for said in result.read if said.certain and said.code not in STATIC_ONLY]
     result.only_static = [said for said in result.read if said.code in STATIC_ONLY]
-    missing = [said for said in certain if not _is_told(said, seen.values())]
+    missing = [said for said in certain if not _way_to_live(said, seen.values())]
     result.covered = [said for said in missing if _is_covered(said, result.read, seen.values())]
     missing = [said for said in missing if said not in result.covered]
     if missing and "x.sum() >" in text:
         for where in surroundings(text, MORE_DRAWS):
             if where.data >= 3 and missing:
                 _take(run(text, path, where), where, result, seen, at)
-                missing = [said for said in missing if not _is_told(said, seen.values())]
+                missing = [said for said in missing if not _way_to_live(said, seen.values())]
     told = [said for said in certain if said not in result.covered]
     result.confirmed = [said for said in told if said not in missing]
     for said in missing:
         _explain_silence(said, text, path, result)
     result.seen = list(seen.values())
     for (code, line), said in seen.items():
+        way = next(filter(None, (sameness(each, said) for each in result.read)), "")
         if code in LIVE_ONLY:
             result.only_live.append(said)
-        elif _is_told(said, result.read):
+        elif way:
             result.matched.append(said)
+            result.ways[way] += 1
         elif _is_covered(said, result.read, result.seen):
             result.covered.append(said)
         elif result.unresolved:
@@ -137,13 +117,19 @@ def as_meant(text: str, read: list[Said]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _way_to_live(said: Said, seen: Iterable[Said]) -> bool:
+    return any(sameness(said, each) for each in seen)
+
+
 def _explain_silence(said: Said, text: str, path: str, result: Comparison) -> None:
-    """Why was a certain finding not seen live: did its path not run, or do the two disagree?"""
+    """Why was a certain finding not seen live: did its path not run, or do the two disagree?
+
+    A program that raises at one of the lines concerned may have cut just that path short.
+    """
     ran = traceless = False
     for where in surroundings(text, MORE_DRAWS):
         outcome = run(text, path, where, traced=True)
-        if outcome.error and said.code != "ZG104":
-            # It may be this very path that ends in an exception of the program's own.
+        if outcome.error_line in said.lines and said.code != "ZG104":
             result.not_run.append(said)
             return
         if _ran_often(said, outcome):
@@ -160,8 +146,8 @@ def _explain_silence(said: Said, text: str, path: str, result: Comparison) -> No
 def _ran_often(said: Said, outcome: Run) -> bool:
     """Did all lines that a finding names run twice after the first, which is always innocent?
 
-    A window that is cleared early needs steps to be one, a tail needs epochs, and an absent
-    gradient ends the run.
+    A window that is cleared early needs steps to be one, a tail needs epochs, what is judged at
+    the end needs an end, and an absent gradient ends the run.
     """
     least = {"ZG104": 1, "ZG502": 4}.get(said.code, 3)
     if said.code == "ZG501" and max(outcome.steps.values(), default=0) < 3:
@@ -179,32 +165,11 @@ def _take(
     result.runs += 1
     if outcome.error:
         result.errors.append(outcome.error)
-    result.not_checked += outcome.not_checked
     for finding in outcome.findings:
         said = Said.of(finding)
         if (said.code, said.line) not in seen:
             seen[said.code, said.line] = said
             at[said.code, said.line] = where
-
-
-def _family(code: str) -> frozenset[str]:
-    return next((family for family in FAMILIES if code in family), frozenset({code}))
-
-
-def _is_told(said: Said, others: Iterable[Said]) -> bool:
-    """Does one of the others tell of the same fault?"""
-    return any(_is_same(said, other) for other in others)
-
-
-def _is_same(one: Said, other: Said) -> bool:
-    if one.code == other.code and one.line == other.line:
-        return True
-    family = _family(one.code)
-    if other.code not in family:
-        return False
-    if one.code == "ZG203":
-        return True  # of several clears of one optimizer any may be told
-    return one.line in other.lines or other.line in one.lines or bool(one.lines & other.lines)
 
 
 def _is_covered(said: Said, read: list[Said], seen: Iterable[Said]) -> bool:
@@ -213,12 +178,13 @@ def _is_covered(said: Said, read: list[Said], seen: Iterable[Said]) -> bool:
     What a window holds is not worth a word where it is never cleared, stepped twice, or guarded
     by a condition that is wrong; each witness then counts in its own way.
     """
-    return said.code in NOTES and any(other.code in WORSE for other in (*read, *seen))
+    return said.code in NOTES and any(
+        other.code in WORSE and (said.line in other.lines or said.owner == other.owner)
+        for other in (*read, *seen)
+    )
 
 
 def _codes(by: Witness) -> frozenset[str]:
-    from zerograd.rules import ALL_RULES
-
     return frozenset(rule.code for rule in ALL_RULES if rule.seen_by == by)
 
 

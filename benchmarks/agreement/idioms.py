@@ -16,9 +16,15 @@ CLEARS = {
     "grad.zero_()": 3,
     "grad.data.zero_()": 2,
     "grad.detach_().zero_()": 2,
+    "grad.fill_(0)": 2,
+    "grad *= 0": 2,
+    "del grad": 2,
     "param_groups": 2,
+    "comprehension": 2,
+    "_foreach_zero_": 2,
     "helper": 3,
-    "unguarded zero_()": 1,
+    "method": 2,
+    "unguarded zero_()": 2,
 }
 HELPERS = {
     "reset": ["def reset(o):", "    o.zero_grad()"],
@@ -31,6 +37,36 @@ HELPERS = {
     "advance": ["def advance(o):", "    o.step()"],
     "fill": ["def fill(value):", "    value.backward()"],
     "advance_and_reset": ["def advance_and_reset(o):", "    o.step()", "    o.zero_grad()"],
+    "learn": [
+        "def learn(o, value):",
+        "    o.zero_grad()",
+        "    value.backward()",
+        "    o.step()",
+    ],
+    "Holder": [
+        "class Holder:",
+        "    def __init__(self, o):",
+        "        self.o = o",
+        "",
+        "    def clean(self):",
+        "        self.o.zero_grad()",
+        "",
+        "    def advance(self):",
+        "        self.o.step()",
+    ],
+}
+# Clears by hand that stand in one loop over the parameters: what is done to each.
+_BY_HAND = {
+    "grad = None": ["p.grad = None"],
+    "del grad": ["del p.grad"],
+    "unguarded zero_()": ["p.grad.zero_()"],
+}
+_GUARDED = {
+    "grad.zero_()": ["p.grad.zero_()"],
+    "grad.data.zero_()": ["p.grad.data.zero_()"],
+    "grad.detach_().zero_()": ["p.grad.detach_()", "p.grad.zero_()"],
+    "grad.fill_(0)": ["p.grad.fill_(0)"],
+    "grad *= 0": ["p.grad *= 0"],
 }
 
 
@@ -40,12 +76,12 @@ class Pair:
 
     net: str
     opt: str
-    made: str = "torch.optim.SGD"
+    holder: str = ""  # an object of the program's own around the optimizer
 
 
 @dataclass(slots=True)
 class Idioms:
-    """Writes single events; remembers which helper functions the program needs."""
+    """Writes single events; remembers which functions of its own the program needs."""
 
     random: random.Random
     scaler: str = ""
@@ -66,10 +102,15 @@ class Idioms:
         return [self.clear_as(kind, pair)]
 
     def clear_as(self, kind: str, pair: Pair) -> Node:
+        """Write one clear in this way."""
         tag = f"clear: {kind}"
         net, opt = pair.net, pair.opt
+        if kind == "method" and not pair.holder:
+            kind, tag = "optimizer", "clear: optimizer"
         if kind == "optimizer":
             return Line(f"{opt}.zero_grad()", tag)
+        if kind == "method":
+            return Line(f"{pair.holder}.clean()", tag)
         if kind.startswith("set_to_none"):
             return Line(f"{opt}.zero_grad({kind})", tag)
         if kind == "module":
@@ -77,17 +118,22 @@ class Idioms:
         if kind == "helper":
             name = self.random.choice(["reset", "wipe"])
             return Line(f"{self.helper(name)}({opt if name == 'reset' else net})", tag)
+        held = f"{net}.parameters()"
+        present = "if p.grad is not None"
+        if kind == "comprehension":
+            return Line(f"[p.grad.zero_() for p in {held} {present}]", tag)
+        if kind == "_foreach_zero_":
+            listed = f"grads = [p.grad for p in {held} {present}]"
+            filled = Block("if grads:", [Line("torch._foreach_zero_(grads)")])
+            return Block("if True:", [Line(listed), filled], tag, whole=True)
         if kind == "param_groups":
             inner = Block('for p in group["params"]:', [Line("p.grad = None")])
             return Block(f"for group in {opt}.param_groups:", [inner], tag, whole=True)
-        head = f"for p in {net}.parameters():"
-        if kind == "grad = None":
-            return Block(head, [Line("p.grad = None")], tag, whole=True)
-        if kind == "unguarded zero_()":
-            return Block(head, [Line("p.grad.zero_()")], tag, whole=True)
-        inside: list[Node] = [Line("p.grad.detach_()")] if "detach_" in kind else []
-        inside.append(Line("p.grad.data.zero_()" if "data" in kind else "p.grad.zero_()"))
-        return Block(head, [Block("if p.grad is not None:", inside)], tag, whole=True)
+        head = f"for p in {held}:"
+        if kind in _BY_HAND:
+            return Block(head, [Line(text) for text in _BY_HAND[kind]], tag, whole=True)
+        inside: list[Node] = [Line(text) for text in _GUARDED[kind]]
+        return Block(head, [Block(f"{present}:", inside)], tag, whole=True)
 
     def backward(self, loss: str, *, divide: int = 0) -> list[Node]:
         """Write the backward of a loss expression."""
@@ -138,6 +184,8 @@ class Idioms:
         nodes: list[Node] = [self.clip(pair.net)] if clips else []
         if self.random.random() < 0.15:
             return [*nodes, Line(f"{self.helper('advance')}({pair.opt})", "step: helper")]
+        if pair.holder and self.random.random() < 0.6:
+            return [*nodes, Line(f"{pair.holder}.advance()", "step: method")]
         return [*nodes, Line(f"{pair.opt}.step()", "step: optimizer")]
 
     def _scaled_step(self, pair: Pair, clips: bool) -> list[Node]:
@@ -146,8 +194,6 @@ class Idioms:
             if self.random.random() < 0.75:
                 nodes.append(Line(f"{self.scaler}.unscale_({pair.opt})", "scaler: unscale_"))
             nodes.append(self.clip(pair.net))
-        if self.random.random() < 0.05:
-            return [*nodes, Line(f"{pair.opt}.step()", "step: optimizer")]
         return [*nodes, Line(f"{self.scaler}.step({pair.opt})", "step: scaler")]
 
     def update(self) -> Node:
@@ -158,10 +204,14 @@ class Idioms:
         inner = Block(f"for p in {net}.parameters():", [Line("p -= 0.01 * p.grad")])
         return [Block("with torch.no_grad():", [inner], "step: by hand", whole=True)]
 
-    def closure(self, pair: Pair, loss: str) -> list[Node]:
+    def closure(self, pair: Pair, loss: str, *, clears: bool) -> list[Node]:
         """Write a step with a closure that does it all."""
-        body: list[Node] = [*self.clear(pair), Line(f"loss = {loss}"), Line("loss.backward()")]
-        body.append(Line("return loss"))
+        body: list[Node] = [
+            *(self.clear(pair) if clears else []),
+            Line(f"loss = {loss}"),
+            Line("loss.backward()"),
+            Line("return loss"),
+        ]
         return [
             Block("def closure():", body, whole=True),
             Line(f"{pair.opt}.step(closure)", "step: closure"),

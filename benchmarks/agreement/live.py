@@ -9,7 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import CodeType, FrameType, SimpleNamespace
+from types import CodeType, FrameType, ModuleType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -17,9 +17,23 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from zerograd import watch
 from zerograd.lifecycle.findings import Finding
+from zerograd.runtime import replicas
 
 BATCHES = 7  # no multiple of 2 or 3, so that windows have tails
 ROWS = 4  # loops over a batch run often enough, too
+TOOLS = """
+def clear_gradients(optimizer):
+    optimizer.zero_grad()
+
+
+def step(optimizer):
+    optimizer.step()
+
+
+def update(network, optimizer):
+    optimizer.step()
+    network.zero_grad()
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +45,9 @@ class Surroundings:
     data: int = 0
 
     def namespace(self) -> dict[str, Any]:
+        """Return the names that the program finds when it begins."""
         torch.manual_seed(self.data)
+        torch.set_grad_enabled(True)  # a program that was cut off may have left it off
         loader = [torch.randn(ROWS, 4) for _ in range(BATCHES)]
         args = SimpleNamespace(flag=self.flag, other=self.other)
         return {
@@ -53,6 +69,23 @@ class Run:
     never_filled: set[int] = field(default_factory=set)  # steps whose gradients were never there
     lines: Counter[int] = field(default_factory=Counter)  # how often each ran, if traced
     steps: Counter[int] = field(default_factory=Counter)  # of optimizers, by line, if traced
+
+
+def provide() -> None:
+    """Give this process what programs import: a process group, and `tools`.
+
+    One process is one rank. The witness is told that there are two, so that it speaks of what
+    would go wrong between them.
+    """
+    from torch import distributed
+
+    if not distributed.is_initialized():
+        store = distributed.HashStore()
+        distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    vars(replicas)["_ranks_of"] = lambda model: 2
+    tools = ModuleType("tools")
+    exec(compile(TOOLS, "tools.py", "exec"), vars(tools))
+    sys.modules["tools"] = tools
 
 
 def surroundings(text: str, draws: int = 3) -> Iterator[Surroundings]:

@@ -7,9 +7,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.agreement.compare import Comparison, Said
+from benchmarks.agreement.compare import Comparison
 from benchmarks.agreement.generate import Program
+from benchmarks.agreement.same import Said
 
+COUNTERS = ("outcomes", "ways", "read", "may", "seen", "idioms", "themes", "disagreements")
 MOST_SEEDS = 20  # kept of each kind of disagreement
 
 
@@ -22,6 +24,7 @@ class Tally:
     ended_by_exception: int = 0
     with_unresolved: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
+    ways: Counter[str] = field(default_factory=Counter)
     read: Counter[str] = field(default_factory=Counter)  # programs with that rule, certain
     may: Counter[str] = field(default_factory=Counter)  # and uncertain
     seen: Counter[str] = field(default_factory=Counter)
@@ -41,6 +44,7 @@ class Tally:
         self.read.update(_codes([each for each in result.read if each.certain]))
         self.may.update(_codes([each for each in result.read if not each.certain]))
         self.seen.update(_codes(result.seen))
+        self.ways.update(result.ways)
         for name in ("confirmed", "not_run", "traceless", "matched", "covered", "excused"):
             self.outcomes[name] += len(getattr(result, name))
         for each in result.disagreements:
@@ -56,7 +60,7 @@ class Tally:
         """Take in what another process counted."""
         for name in ("programs", "runs", "ended_by_exception", "with_unresolved"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("outcomes", "read", "may", "seen", "idioms", "themes", "disagreements"):
+        for name in COUNTERS:
             getattr(self, name).update(getattr(other, name))
         for kind, seeds in other.seeds.items():
             self.seeds[kind] = sorted({*self.seeds.get(kind, []), *seeds})[:MOST_SEEDS]
@@ -64,7 +68,6 @@ class Tally:
     def to_json(self) -> dict[str, Any]:
         import torch
 
-        counters = ("outcomes", "read", "may", "seen", "idioms", "themes", "disagreements")
         return {
             "python": platform.python_version(),
             "torch": torch.__version__,
@@ -72,7 +75,7 @@ class Tally:
             "runs": self.runs,
             "programs_ended_by_an_exception": self.ended_by_exception,
             "programs_with_unresolved_calls": self.with_unresolved,
-            **{name: dict(sorted(getattr(self, name).items())) for name in counters},
+            **{name: dict(sorted(getattr(self, name).items())) for name in COUNTERS},
             "seeds": dict(sorted(self.seeds.items())),
         }
 

@@ -1,66 +1,24 @@
-"""Right programs of many kinds; the faults come later, by small changes."""
+"""Right programs of many kinds; the faults come later, by changes."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
-from benchmarks.agreement.idioms import Idioms, Pair
+from benchmarks.agreement.draft import Draft
+from benchmarks.agreement.idioms import Pair
 from benchmarks.agreement.tree import Block, Line, Node
-
-
-@dataclass(slots=True)
-class Draft:
-    """A program in parts: what it makes, and the loop body that trains."""
-
-    random: random.Random
-    write: Idioms
-    theme: str
-    own: str = ""  # "self." in a class
-    made: list[tuple[str, str]] = field(default_factory=list)  # names and constructors, in order
-    before: list[Node] = field(default_factory=list)  # ahead of the loop
-    body: list[Node] = field(default_factory=list)
-    after_epoch: list[Node] = field(default_factory=list)
-    pairs: list[Pair] = field(default_factory=list)
-    epochs: bool = False
-    counter: bool = False  # the loop counts in a variable of its own
-
-    def network(self, name: str, sizes: str = "4, 4") -> str:
-        self.made.append((name, f"nn.Linear({sizes})"))
-        return self.own + name
-
-    def optimizer(self, name: str, parameters: str) -> str:
-        kind = self.random.choice(["SGD", "SGD", "Adam", "AdamW"])
-        self.made.append((name, f"torch.optim.{kind}({parameters}, lr=0.01)"))
-        return self.own + name
-
-    def pair(self, net: str, opt: str) -> Pair:
-        made = Pair(self.network(net), "")
-        made.opt = self.optimizer(opt, f"{made.net}.parameters()")
-        self.pairs.append(made)
-        return made
-
-    def scaler(self) -> None:
-        self.made.append(("scaler", 'torch.amp.GradScaler("cpu", init_scale=8.0)'))
-        self.write.scaler = self.own + "scaler"
-
-    def chance(self, p: float) -> bool:
-        return self.random.random() < p
 
 
 def plain(draft: Draft) -> None:
     """One network, one optimizer."""
     pair = draft.pair("net", "opt")
-    _usual(draft, pair, f"{pair.net}(x).sum()")
+    usual(draft, pair, f"{pair.net}(x).sum()")
     draft.epochs = draft.chance(0.4)
 
 
 def two(draft: Draft) -> None:
     """Two networks, each with its own optimizer and loss."""
     first, second = draft.pair("net", "opt"), draft.pair("other", "opt2")
-    _usual(draft, first, f"{first.net}(x).sum()")
-    _usual(draft, second, f"{second.net}(x).sum()")
+    usual(draft, first, f"{first.net}(x).sum()")
+    usual(draft, second, f"{second.net}(x).sum()")
 
 
 def one_loss(draft: Draft) -> None:
@@ -69,11 +27,10 @@ def one_loss(draft: Draft) -> None:
     clears = [*draft.write.clear(first), *draft.write.clear(second)]
     fill = draft.write.backward(f"{second.net}({first.net}(x)).sum()")
     steps = [*draft.write.step(first), *draft.write.step(second)]
+    names = f"{first.opt}, {second.opt}"
     if draft.chance(0.3):
-        names = f"{first.opt}, {second.opt}"
         steps = [Block(f"for o in ({names}):", [Line("o.step()")], "step: over a list", whole=True)]
-    if draft.chance(0.3):
-        names = f"{first.opt}, {second.opt}"
+    if draft.chance(0.4):
         clears = [
             Block(f"for o in [{names}]:", [Line("o.zero_grad()")], "clear: over a list", whole=True)
         ]
@@ -92,13 +49,14 @@ def gan(draft: Draft) -> None:
     d_part += draft.write.step(d)
     g_loss = f"{d.net}({g.net}(x)).sum()"
     g_part = [*draft.write.clear(g), *draft.write.backward(g_loss), *draft.write.step(g)]
-    if draft.chance(0.2):
+    if draft.chance(0.15):
         d_part = [Block("for part in range(3):", d_part, "loop: critic")]
         draft.body += [*d_part, *g_part]
         return
-    if draft.chance(0.3):  # both cleared at the top, as one optimizer would be
+    if draft.chance(0.45):  # both cleared at the top, as one optimizer would be
         tops = [*draft.write.clear(g), *draft.write.clear(d)]
-        draft.body += [*tops, *g_part[1:], *d_part[1:]]
+        parts = [g_part[1:], d_part[1:]] if draft.chance(0.7) else [d_part[1:], g_part[1:]]
+        draft.body += [*tops, *parts[0], *parts[1]]
         return
     draft.body += [*d_part, *g_part] if draft.chance(0.6) else [*g_part, *d_part]
 
@@ -113,7 +71,7 @@ def shared(draft: Draft) -> None:
         losses = [f"{one}({enc}(x)).sum()", f"{two_}({enc}(x)).sum()"]
         fill = [node for loss in losses for node in draft.write.backward(loss)]
         clear: list[Node] = [Line(f"{pair.opt}.zero_grad()", "clear: optimizer")]
-        _in_some_order(draft, clear, fill, draft.write.step(pair))
+        in_some_order(draft, clear, fill, draft.write.step(pair))
         return
     first = Pair(
         one, draft.optimizer("opt", f"list({enc}.parameters()) + list({one}.parameters())")
@@ -126,48 +84,16 @@ def shared(draft: Draft) -> None:
         draft.body += [*clear, *fill, *draft.write.step(pair)]
 
 
-def amp(draft: Draft) -> None:
-    """A loss scaler, one optimizer or two."""
-    draft.scaler()
+def unowned(draft: Draft) -> None:
+    """A network that no optimizer holds below one that is trained."""
+    enc = draft.network("enc")
     pair = draft.pair("net", "opt")
-    _usual(draft, pair, f"{pair.net}(x).sum()")
-    if draft.chance(0.3):
-        other = draft.pair("other", "opt2")
-        if draft.chance(0.3):
-            draft.body.append(draft.write.update())
-        _usual(draft, other, f"{other.net}(x).sum()")
-    if draft.chance(0.12):  # one line too high
-        draft.body.insert(-1, draft.write.update())
-    else:
-        draft.body.append(draft.write.update())
-
-
-def window(draft: Draft) -> None:
-    """Several micro-batches a step."""
-    if draft.chance(0.15):
-        draft.scaler()
-    pair = draft.pair("net", "opt")
-    k = draft.random.choice([2, 2, 3])
-    divide = k if draft.chance(0.6) else 0
-    fill = draft.write.backward(f"{pair.net}(x).sum()", divide=divide)
-    guard = f"(i + 1) % {k} == 0"
-    kind = draft.random.random()
-    if kind < 0.2:
-        draft.counter = True
-        fill = [Line("count += 1"), *fill]
-        guard = f"count % {k} == 0"
-    elif kind < 0.35:
-        guard += " or i + 1 == len(loader)"
-    elif kind < 0.42:
-        guard = draft.random.choice([f"(i + 1) % {k}", f"i % {k} == {k}", "(i + 1) % 1 == 0"])
-    step = draft.write.step(pair)
-    if draft.write.scaler:
-        step.append(draft.write.update())
-    update: list[Node] = [*step, *draft.write.clear(pair)]
-    draft.body += [*fill, Block(f"if {guard}:", update, "guard: counter")]
-    draft.epochs = draft.chance(0.7)
-    if draft.epochs and draft.chance(0.15):
-        draft.after_epoch = [*draft.write.step(pair), *draft.write.clear(pair)]
+    frozen = draft.chance(0.25)
+    if frozen:
+        draft.before.append(Line(f"{enc}.requires_grad_(False)"))
+    usual(draft, pair, f"{pair.net}({enc}(x)).sum()")
+    if not frozen and draft.chance(0.3):
+        draft.body.append(Line(f"{enc}.zero_grad()", "clear: module"))
 
 
 def leaf(draft: Draft) -> None:
@@ -193,7 +119,7 @@ def leaf(draft: Draft) -> None:
         Line("loss.backward()", "backward: loss"),
         move,
     ]
-    if draft.chance(0.7):
+    if draft.chance(0.6):
         draft.body.append(Line(clear, "clear: leaf"))
 
 
@@ -201,64 +127,83 @@ def by_hand(draft: Draft) -> None:
     """Weights that are moved without an optimizer."""
     net = draft.network("net")
     pair = Pair(net, net)
-    clears = ["module", "grad = None", "grad.zero_()", "grad.data.zero_()"]
+    clears = ["module", "grad = None", "grad.zero_()", "grad.data.zero_()", "grad.fill_(0)"]
     clear = [draft.write.clear_as(draft.random.choice(clears), pair)]
     fill = draft.write.backward(f"{net}(x).sum()")
-    _in_some_order(draft, clear, fill, draft.write.by_hand(net))
+    in_some_order(draft, clear, fill, draft.write.by_hand(net))
+
+
+def assigned(draft: Draft) -> None:
+    """Gradients that are made elsewhere and assigned."""
+    pair = draft.pair("net", "opt")
+    held = f"{pair.net}.parameters()"
+    assign = Block(
+        f"for p, g in zip({held}, grads):", [Line("p.grad = g")], "assign: p.grad = g", whole=True
+    )
+    draft.body += [
+        Line(f"grads = torch.autograd.grad({pair.net}(x).sum(), list({held}))"),
+        assign,
+        *draft.write.step(pair),
+    ]
+    if draft.chance(0.4):
+        draft.body += draft.write.clear(pair)
 
 
 def closure(draft: Draft) -> None:
     """The optimizer calls back."""
     pair = draft.pair("net", "opt")
     if draft.chance(0.4):
-        name, _ = draft.made.pop()
+        at = next(n for n, (name, _) in enumerate(draft.made) if name == "opt")
         held = f"{pair.net}.parameters()"
-        draft.made.append((name, f"torch.optim.LBFGS({held}, lr=0.01, max_iter=2)"))
-    draft.body += draft.write.closure(pair, f"({pair.net}(x) ** 2).mean()")
+        draft.made[at] = ("opt", f"torch.optim.LBFGS({held}, lr=0.01, max_iter=2)")
+    loss = f"({pair.net}(x) ** 2).mean()"
+    draft.body += draft.write.closure(pair, loss, clears=draft.chance(0.75))
 
 
 def critic(draft: Draft) -> None:
     """A loop in the loop."""
     first, second = draft.pair("net", "opt"), draft.pair("other", "opt2")
-    inner = draft.write
-    part = [
-        *inner.clear(first),
-        *inner.backward(f"{first.net}(x).sum()"),
-        *inner.step(first),
-    ]
+    write = draft.write
+    part = [*write.clear(first), *write.backward(f"{first.net}(x).sum()"), *write.step(first)]
     draft.body.append(Block("for part in range(3):", part, "loop: nested"))
-    _usual(draft, second, f"{second.net}(x).sum()")
+    usual(draft, second, f"{second.net}(x).sum()")
 
 
-THEMES: dict[Callable[[Draft], None], float] = {
-    plain: 20,
-    two: 8,
-    one_loss: 8,
-    gan: 13,
-    shared: 8,
-    amp: 17,
-    window: 17,
-    leaf: 6,
-    by_hand: 4,
-    closure: 4,
-    critic: 5,
-}
+def unseen(draft: Draft) -> None:
+    """Part of the loop is done by a package that is not read."""
+    draft.imports["import tools"] = None
+    pair = draft.pair("net", "opt")
+    clear: list[Node] = draft.write.clear(pair)
+    fill = draft.write.backward(f"{pair.net}(x).sum()")
+    step: list[Node] = draft.write.step(pair)
+    kind = draft.random.choice(["clear", "step", "both"])
+    if kind == "clear":
+        clear = [Line(f"tools.clear_gradients({pair.opt})", "call: unseen")]
+    elif kind == "step":
+        step = [Line(f"tools.step({pair.opt})", "call: unseen")]
+    else:
+        step = [Line(f"tools.update({pair.net}, {pair.opt})", "call: unseen")]
+        clear = []
+    in_some_order(draft, clear, fill, step)
 
 
-def _usual(draft: Draft, pair: Pair, loss: str) -> None:
+def usual(draft: Draft, pair: Pair, loss: str) -> None:
+    """Write clear, backward and step of one loss, in an order that is right."""
     clear, fill = draft.write.clear(pair), draft.write.backward(loss)
+    if not draft.write.scaler and draft.chance(0.05):
+        name = draft.write.helper("learn")
+        draft.body.append(Line(f"{name}({pair.opt}, {loss})", "step: helper that does it all"))
+        return
     if draft.chance(0.08):
-        step: list[Node] = [
-            Line(
-                f"{draft.write.helper('advance_and_reset')}({pair.opt})", "step: helper that clears"
-            )
-        ]
+        name = draft.write.helper("advance_and_reset")
+        step: list[Node] = [Line(f"{name}({pair.opt})", "step: helper that clears")]
     else:
         step = draft.write.step(pair)
-    _in_some_order(draft, clear, fill, step)
+    in_some_order(draft, clear, fill, step)
 
 
-def _in_some_order(draft: Draft, clear: list[Node], fill: list[Node], step: list[Node]) -> None:
+def in_some_order(draft: Draft, clear: list[Node], fill: list[Node], step: list[Node]) -> None:
+    """Write these three in one of the orders that are right."""
     orders = [[*clear, *fill, *step], [*fill, *step, *clear]]
     if len(fill) == 2:
         orders.append([fill[0], *clear, fill[1], *step])

@@ -22,6 +22,7 @@ class Block:
     body: list[Node] = field(default_factory=list)
     tag: str = ""
     whole: bool = False  # one idiom in several lines: nothing is changed inside it
+    more: list[Block] = field(default_factory=list)  # `else`, `except`, `finally`
 
 
 Node = Line | Block
@@ -36,6 +37,7 @@ def render(nodes: list[Node], depth: int = 0) -> list[str]:
             lines.append(pad + node.text if node.text else "")
         else:
             lines += [pad + node.head, *render(node.body or [Line("pass")], depth + 1)]
+            lines += render([*node.more], depth)
     return lines
 
 
@@ -45,7 +47,7 @@ def tags(nodes: list[Node]) -> Iterator[str]:
         if node.tag:
             yield node.tag
         if isinstance(node, Block):
-            yield from tags(node.body)
+            yield from tags([*node.body, *node.more])
 
 
 def places(nodes: list[Node]) -> Iterator[tuple[list[Node], int]]:
@@ -54,3 +56,5 @@ def places(nodes: list[Node]) -> Iterator[tuple[list[Node], int]]:
         yield nodes, at
         if isinstance(node, Block) and not node.whole:
             yield from places(node.body)
+            for part in node.more:
+                yield from places(part.body)

@@ -8,7 +8,7 @@ import torch
 
 from benchmarks.agreement.compare import compare
 from benchmarks.agreement.generate import generate
-from benchmarks.agreement.live import run, surroundings
+from benchmarks.agreement.live import provide, run, surroundings
 from benchmarks.agreement.report import Tally
 
 
@@ -19,6 +19,7 @@ def prepare() -> None:
     itself need not be looked at for each of thousands of runs.
     """
     torch.set_num_threads(1)
+    provide()
     text = generate(0).text
     run(text, "warm_up.py", next(surroundings(text)))
     gc.collect()

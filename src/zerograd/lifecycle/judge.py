@@ -276,8 +276,11 @@ def _gives_way(verdict: Verdict, other: Verdict) -> bool:
 def _judge_bucket(states: States, event: Event, rule: Rule) -> Verdict | None:
     judged: list[tuple[Literals, bool, BucketState]] = []
     later = rule.after_step and any(_has_stepped(state, event) for state in states)
+    carried: BucketState | None = None  # a fault that an earlier activation of the loop left behind
     for state, reached_under in states.items():
         if later and not _has_stepped(state, event):
+            if rule.broken_by(state, event):
+                carried = state
             continue
         if rule.once_seen and not state.seen:
             continue
@@ -285,7 +288,7 @@ def _judge_bucket(states: States, event: Event, rule: Rule) -> Verdict | None:
         judged.extend((literals, broken, state) for literals in reached_under)
     example = next((state for _, broken, state in judged if broken), None)
     if example is None:
-        return None
+        return Verdict(rule, None, False, carried) if carried is not None else None
     if all(broken for _, broken, _ in judged):
         return Verdict(rule, None, True, example)
     known = {literal for literals, broken, _ in judged if broken for literal in literals}

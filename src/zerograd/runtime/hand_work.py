@@ -74,7 +74,10 @@ def _scope(tree: ast.Module, line: int) -> ast.AST:
 
 def _statements(scope: ast.AST, what: str) -> Iterator[ast.stmt]:
     for node in ast.walk(scope):
-        if isinstance(node, (ast.Assign, ast.AugAssign, ast.Expr)) and _does(node, what):
+        if isinstance(node, ast.Delete):
+            if what == "clear" and any(map(_is_grad, node.targets)):
+                yield node
+        elif isinstance(node, (ast.Assign, ast.AugAssign, ast.Expr)) and _does(node, what):
             yield node
 
 
@@ -132,7 +135,9 @@ def _clears(statement: ast.Assign | ast.AugAssign | ast.Expr) -> bool:
         return _is_none(statement.value) and any(map(_is_grad, statement.targets))
     if isinstance(statement, ast.AugAssign):
         return _mentions_grad(statement.target) and isinstance(statement.op, ast.Mult)
-    call = statement.value
+    call: ast.expr = statement.value
+    if isinstance(call, (ast.ListComp, ast.GeneratorExp)):
+        call = call.elt  # [p.grad.zero_() for p in …]
     return (
         isinstance(call, ast.Call)
         and isinstance(call.func, ast.Attribute)

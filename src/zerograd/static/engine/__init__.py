@@ -79,7 +79,7 @@ def _judge(program: Program, root: Root) -> list[Finding]:
     return [
         *Judgement(program, root.block, buckets, flow, atoms, root.doubted).findings(),
         *window_findings(program, buckets, flow, atoms),
-        *unused(buckets),
+        *unused(program, buckets, flow, atoms),
     ]
 
 

@@ -214,6 +214,8 @@ def _update_by_hand(frame: Frame, node: ast.stmt, holder: ast.expr) -> bool:
         owner = owner.of
     if not isinstance(owner, Params | Module | Leaf):
         return False
+    if not isinstance(owner, Module):
+        touch(frame, node, Gradient(owner), path_of(holder))
     emit(
         frame,
         EventKind.STEP,

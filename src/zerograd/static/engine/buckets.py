@@ -54,6 +54,7 @@ class Buckets:
                 self.optimizers.setdefault(each.optimizer.key, each.optimizer)
         self._locals: dict[tuple[str, int], bool] = {}
         self._assumed = self._assume()
+        self._unheld: set[str] = set()  # whose gradients are used, but by no optimizer
         self.tracked = self._tracked()
         self.holdings = {key: self._held(each) for key, each in self.optimizers.items()}
         for each in self.happenings:
@@ -104,7 +105,16 @@ class Buckets:
         for optimizer in self.optimizers.values():
             for key in sorted(self._keys(optimizer)):
                 found[key] = None
-        return list(found)
+        for each in self.happenings:
+            if each.kind is EventKind.TOUCH:
+                self._unheld |= self._untracked(each, [*found, *self._unheld])
+        return [*found, *sorted(self._unheld)]
+
+    def _untracked(self, node: Happening, tracked: list[str]) -> set[str]:
+        """Return what a gradient is used of that no optimizer here holds."""
+        return {
+            key for key in node.keys or () if not any(touches(key, bucket) for bucket in tracked)
+        }
 
     def _held(self, optimizer: Optimizer) -> tuple[str, ...]:
         keys = self._keys(optimizer)
@@ -170,20 +180,22 @@ class Buckets:
         if node.kind is EventKind.BACKWARD:
             filled = self._filled(node)
             # A loss that cannot be told may or may not come from a leaf.
-            doubtful = (
-                ()
-                if node.sure
-                else tuple(
-                    b for b in self.tracked if b not in filled and self._is_in_sight(b, node)
-                )
+            doubtful = tuple(
+                b
+                for b in self.tracked
+                if not node.sure and b not in filled and self._is_in_sight(b, node)
             )
+            told = node.sure and bool(node.keys) and (node.keys or frozenset()) <= self._made
+            others = [b for b in self.tracked if b not in filled]
+            node.maybe = tuple(b for b in others if not told or self._is_leaf(b))
             return filled, doubtful
         if node.kind in (EventKind.CLIP, EventKind.TOUCH):
+            clips = node.kind is EventKind.CLIP
             return tuple(
                 b
                 for b in self.tracked
-                if any(touches(key, b) for key in node.keys)
-                or (self._is_unknown(b) and self._alone(b) and node.kind is EventKind.CLIP)
+                if (any(touches(key, b) for key in node.keys) and not (clips and b in self._unheld))
+                or (self._is_unknown(b) and self._alone(b) and clips)
             ), ()
         whole = [b for b in self.tracked if self._covered(node.keys, b)]
         spelled = {_spelled(key) for key in node.keys}

@@ -44,6 +44,7 @@ from zerograd.static.engine.values import (
     Super,
     Tensor,
     Value,
+    leaves_of,
 )
 from zerograd.static.engine.words import (
     CLIPS,
@@ -123,6 +124,10 @@ def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -
         return NOTHING
     if is_scaler_name(name) and arguments.optimizers():
         return run_scaler(frame, node, arguments, name)
+    if name == "_foreach_zero_":
+        to_zero = Arguments([NOTHING, Constant(False)], {})
+        clear(frame, node, Several(_gradients(arguments)), to_zero)
+        return NOTHING
     made = external_call(frame, dotted, arguments)
     if made is not None:
         return made
@@ -132,6 +137,11 @@ def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -
         clear(frame, node, Several(arguments.positional), arguments)
         return NOTHING
     return unseen(frame, name, arguments, NOTHING)
+
+
+def _gradients(arguments: Arguments) -> list[Value]:
+    found = [each for value in arguments.all() for each in leaves_of(value)]
+    return [each for each in found if isinstance(each, Gradient)]
 
 
 def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Value:

@@ -174,7 +174,11 @@ def _passed(arguments: Arguments) -> Value:
     values = arguments.positional
     keyed = [each for value in values for each in leaves_of(value) if isinstance(each, Params)]
     if keyed:
-        return Params(keys_of(Several(list(keyed))))
+        picks = any(
+            isinstance(each, Function) and each.unit.mentions_gradient(each.node) for each in values
+        )
+        filled = picks or all(each.filled for each in keyed)
+        return Params(keys_of(Several(list(keyed))), filled=filled)
     if len(values) == 1:
         return values[0]
     known = [value for value in values if isinstance(value, Several | Named | Module)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.state import BucketState, Contribution, Phase
 from zerograd.static.engine.conditions import SYNC
-from zerograd.static.engine.ir import Happening
+from zerograd.static.engine.ir import Happening, Loop
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
@@ -43,7 +43,9 @@ class EarlyClears:
             return
         # Accelerate's own boundary stands around steps and clears alike.
         varying = {
-            key for key in node.inner if key != SYNC and self._program.varies(node.loop, key)
+            key
+            for key in node.inner | node.behind
+            if key != SYNC and self._program.varies(node.loop, key)
         }
         for owner, guard in self._window_guards(node):
             if varying - {guard}:
@@ -54,7 +56,8 @@ class EarlyClears:
                 held = [b for b in event.buckets if b in self._buckets.holdings[owner]]
                 if not held or truth == self._stepping_side(owner, guard):
                     continue
-                strict = guard in node.guards  # then a step before it in this round excuses it
+                # Under the same guard a step before it in this round excuses it.
+                strict = guard in node.guards | node.behind
                 # A part that no loss fills, an unused head, is thrown away with the rest.
                 held = [b for b in held if self._is_filled(node, b, before)]
                 if held and all(self._drops(node, b, owner, guard, before, strict) for b in held):
@@ -62,6 +65,63 @@ class EarlyClears:
                     state = self._example(node, held[0], before)
                     yield name, state, self._counts(guard)
                     return
+        yield from self._nested(node, node.loop)
+
+    def _nested(self, node: Happening, loop: Loop) -> Iterable[tuple[str, BucketState, bool]]:
+        """The loop fills and clears in each round, and only the loop around it steps."""
+        if loop.pseudo or loop.once or any(self._program.varies(loop, key) for key in node.guards):
+            return
+        assert node.event is not None
+        for owner, holding in self._buckets.holdings.items():
+            held = [b for b in node.event.buckets if b in holding]
+            if not held or not self._steps_around_only(owner, loop):
+                continue
+            dropped = [self._dropped_each_round(node, bucket, owner, loop) for bucket in held]
+            if all(dropped):
+                yield self._names.get(owner, owner), dropped[0][0], True
+                return
+
+    def _steps_around_only(self, owner: str, loop: Loop) -> bool:
+        """Do all steps of the owner stand in loops around this one?"""
+        around = set()
+        outer = loop.parent
+        while outer is not None:
+            around.add(id(outer))
+            outer = outer.parent
+        steps = [
+            each
+            for each in self._buckets.happenings
+            if each.kind is EventKind.STEP and each.event and each.event.owner == owner
+        ]
+        return bool(steps) and all(
+            each.loop is not None and id(each.loop) in around and not each.loop.pseudo
+            for each in steps
+        )
+
+    def _dropped_each_round(
+        self, node: Happening, bucket: str, owner: str, loop: Loop
+    ) -> list[BucketState]:
+        """Return the states in which the clear throws away what the round before it filled.
+
+        None, if the step is there for something else than the last such round's loss.
+        """
+        inside = {
+            each.event.backward or str(each.event.spot)
+            for each in self._buckets.happenings
+            if each.kind is EventKind.BACKWARD and each.event is not None and each.loop is loop
+        }
+        if not inside or not self._stepped_on(owner) <= inside:
+            return []
+        states = [self._flow.states[n][0] for n, _ in self._flow.reached[id(node)].get(bucket, ())]
+        fresh = [
+            state for state in states if not state.unknown and state.phase(owner) is Phase.FRESH
+        ]
+        lost = all(
+            not each.used_by and each.backward in inside
+            for state in fresh
+            for each in state.contributions
+        )
+        return fresh if lost else []
 
     def _counts(self, guard: str) -> bool:
         """Is it a remainder or Accelerate's boundary, which only a loop can have?"""
@@ -72,7 +132,7 @@ class EarlyClears:
         for each in self._buckets.happenings:
             if each.kind is not EventKind.STEP or each.optimizer is None:
                 continue
-            for key in sorted(each.guards):
+            for key in sorted(each.guards | each.behind):
                 atom = self._program.atoms.get(key)
                 known = key in self._keys.values()
                 counts = known and atom is not None and atom.counter
@@ -84,7 +144,7 @@ class EarlyClears:
         for each in self._buckets.happenings:
             if each.kind is not EventKind.STEP or each.optimizer is None:
                 continue
-            if each.optimizer.key == owner and guard in each.guards:
+            if each.optimizer.key == owner and guard in each.guards | each.behind:
                 number = next(n for n, key in self._keys.items() if key == guard)
                 reached = self._flow.reached.get(id(each), {}).values()
                 true = any(number * 2 + 1 in literals for pairs in reached for _, literals in pairs)
@@ -135,7 +195,7 @@ class EarlyClears:
         return not others or (
             each.backward in self._stepped_on(owner, last=True)
             and all(
-                guard in step.guards
+                guard in step.guards | step.behind
                 for step in self._buckets.happenings
                 if step.kind is EventKind.STEP and step.event and step.event.owner in others
             )

@@ -14,6 +14,7 @@ from zerograd.static.engine.emit import emit
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import PAUSE
 from zerograd.static.engine.keys import joined, keys_of
+from zerograd.static.engine.training import touch
 from zerograd.static.engine.values import (
     NOTHING,
     Constant,
@@ -159,7 +160,7 @@ def item_of(base: Value, index: object) -> Value:
     if isinstance(base, Module):
         return Module(f"{base.key}.{index if index is not None else '[*]'}")
     if isinstance(base, Params):
-        return Params(base.keys, one=True)
+        return Params(base.keys, one=True, filled=base.filled)
     if isinstance(base, Tensor | Leaf):
         return base
     return NOTHING  # a part of a gradient is no gradient to clear
@@ -192,6 +193,9 @@ def _dict(frame: Frame, node: ast.Dict) -> Value:
 
 def _binary(frame: Frame, node: ast.BinOp) -> Value:
     left, right = evaluate(frame, node.left), evaluate(frame, node.right)
+    for side, value in ((node.left, left), (node.right, right)):
+        if isinstance(value, Gradient):
+            touch(frame, side, value)
     if isinstance(node.op, ast.Add):
         if isinstance(left, Several) and isinstance(right, Several):
             return Several([*left.items, *right.items], left.open or right.open)
@@ -220,14 +224,28 @@ def _unary(frame: Frame, node: ast.UnaryOp) -> Value:
 
 
 def _tested(frame: Frame, node: ast.expr) -> Value:
-    _other(frame, node)
+    first = node.values[0] if isinstance(node, ast.BoolOp) else None
+    if first is not None:
+        _guarded(frame, first, node.values)  # type: ignore[attr-defined]
+    else:
+        _other(frame, node)
     return Tested(test_of(frame, node))
+
+
+def _guarded(frame: Frame, test: ast.expr, parts: list[ast.expr]) -> list[Value]:
+    """Evaluate what is read only if `test` says so: a test of a gradient guards its use."""
+    program = frame.program
+    before = program.guarded
+    program.guarded = before or frame.unit.mentions_gradient(test)
+    values = [evaluate(frame, each) for each in parts]
+    program.guarded = before
+    return values
 
 
 def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
     if any(isinstance(each, ast.Compare | ast.UnaryOp) for each in node.values):
         return _tested(frame, node)
-    values = [evaluate(frame, each) for each in node.values]
+    values = _guarded(frame, node.values[0], node.values)
     known = [value for value in values if not isinstance(value, Constant | Named)]
     return known[-1] if known else values[-1]
 
@@ -261,6 +279,11 @@ def _comprehension(
         if number < len(node.generators) - 1:
             frame.program.bind(frame, generator.target, rounds[0] if rounds else NOTHING)
     last = node.generators[-1]
+    program = frame.program
+    guarded = program.guarded
+    tests = [test for generator in node.generators for test in generator.ifs]
+    filled = any(map(frame.unit.mentions_gradient, tests))
+    program.guarded = guarded or filled
     results: list[Value] = []
     for each in rounds or [NOTHING]:
         frame.program.bind(frame, last.target, each)
@@ -269,9 +292,11 @@ def _comprehension(
             results.append(evaluate(frame, node.value))
         else:
             results.append(evaluate(frame, node.elt))
+    program.guarded = guarded
     frame.locals = saved
     if results and all(isinstance(value, Params) and value.one for value in results):
-        return Params(keys_of(Several(results)))
+        picked = filled or all(getattr(value, "filled", False) for value in results)
+        return Params(keys_of(Several(results)), filled=picked)
     return Several(results, open_ended)
 
 
@@ -280,7 +305,7 @@ def items_of(value: Value) -> tuple[list[Value], bool]:
     if isinstance(value, Several):
         return value.items, value.open
     if isinstance(value, Params):
-        return [Params(value.keys, one=True)], True
+        return [Params(value.keys, one=True, filled=value.filled)], True
     if isinstance(value, Named):
         return [Named(f"{value.path}[*]")], True
     if isinstance(value, Mapping):

@@ -70,7 +70,9 @@ class Flow:
         self._moves: dict[tuple[int, int, str], int] = {}
         self._events: list[Event] = []  # keeps the events alive, so that their ids stay theirs
         self._known: dict[tuple[int, frozenset[tuple[str, frozenset[Pair]]]], Point | None] = {}
+        self._tries: list[list[Point | None]] = []  # the points seen in each `try` that is open
         self.reached: dict[int, dict[str, set[Pair]]] = {}
+        self.end: Point | None = None  # where the root ends
         self.budget = 20_000  # nodes interpreted; past that the function is left alone
 
     def number(self, state: BucketState, doubt: Doubt) -> int:
@@ -89,7 +91,8 @@ class Flow:
     def run(self, block: Block, point: Point | None) -> Point | None:
         exits = Exits()
         end = self._block(block, point, exits)
-        return _join([end, *exits.returns])
+        self.end = _join([end, *exits.returns])
+        return self.end
 
     def _block(self, block: Block, point: Point | None, exits: Exits) -> Point | None:
         for node in block:
@@ -115,6 +118,8 @@ class Flow:
                 exits.continues.append(point)
             elif node.how == "return":
                 exits.returns.append(point)
+            elif node.how == "raise":
+                self._note(point)
             return None
         if isinstance(node, Attempt):
             return self._attempt(node, point, exits)
@@ -127,7 +132,7 @@ class Flow:
     def _happen(self, node: Happening, point: Point) -> Point:
         event = node.event
         if event is None:
-            return point
+            return self._present(point, node.maybe) if node.maybe else point
         reached = self.reached.setdefault(id(node), {})
         after: Point = {}
         for bucket, pairs in point.items():
@@ -142,7 +147,14 @@ class Flow:
         for bucket in node.doubted:
             if bucket in after:
                 after[bucket] = self._hazed(after[bucket], Doubt.UNSEEN)
+        if node.maybe:
+            after = self._present(after, node.maybe)
+        self._note(after)
         return after
+
+    def _note(self, point: Point | None) -> None:
+        for points in self._tries:
+            points.append(point)
 
     def _move(self, number: int, event: Event, bucket: str) -> int:
         key = (number, id(event), bucket)
@@ -152,7 +164,10 @@ class Flow:
             state, doubt = self.states[number]
             if bucket in event.reach and event.kind in _SETTLING:
                 doubt = Doubt.NONE
-            found = self._moves[key] = self.number(advance(state, event, bucket), doubt)
+            after = advance(state, event, bucket)
+            if event.kind is EventKind.TOUCH and bucket in event.reach:
+                after = replace(after, absent=False)  # who gets past a use had a gradient
+            found = self._moves[key] = self.number(after, doubt)
         return found
 
     def _forgotten(self, pairs: frozenset[Pair]) -> frozenset[Pair]:
@@ -192,14 +207,20 @@ class Flow:
         after = dict(point)
         fresh = self.number(INITIAL, node.doubt)
         for bucket in node.buckets:
-            if bucket in after and node.present:
-                found = set()
-                for number, literals in after[bucket]:
-                    state, doubt = self.states[number]
-                    found.add((self.number(replace(state, absent=False), doubt), literals))
-                after[bucket] = frozenset(found)
-            elif bucket in after:
+            if bucket in after and not node.present:
                 after[bucket] = frozenset((fresh, literals) for _, literals in after[bucket])
+        return self._present(after, node.buckets) if node.present else after
+
+    def _present(self, point: Point, buckets: tuple[str, ...]) -> Point:
+        """Return the point with these gradients there, as far as anyone can tell."""
+        after = dict(point)
+        for bucket in buckets:
+            found = set()
+            for number, literals in after.get(bucket, ()):
+                state, doubt = self.states[number]
+                found.add((self.number(replace(state, absent=False), doubt), literals))
+            if found:
+                after[bucket] = frozenset(found)
         return after
 
     def _branch(self, node: Branch, point: Point, exits: Exits) -> Point | None:
@@ -219,6 +240,7 @@ class Flow:
     def _scope(self, node: Scope, point: Point) -> Point | None:
         key = (id(node), frozenset(point.items()))
         if key in self._known:
+            self._note(self._known[key])
             return self._known[key]
         inner = Exits()
         end = self._block(node.body, point, inner)
@@ -226,7 +248,7 @@ class Flow:
         return result
 
     def _attempt(self, node: Attempt, point: Point, exits: Exits) -> Point | None:
-        """A handler is entered from anywhere in the body, so nothing is known there."""
+        """A handler is entered from anywhere in the body: in all states that there are."""
         if has_effect(node.finally_):
             inner = Exits()
             whole = Attempt(node.body, node.handlers, node.otherwise, [])
@@ -236,14 +258,13 @@ class Flow:
                 if passed is not None:
                     getattr(exits, way).append(passed)
             return self._block(node.finally_, end, exits)
+        self._tries.append([point])
         end = self._block(node.body, point, exits)
+        anywhere = _join([*self._tries.pop()])
         if end is not None:
             end = self._block(node.otherwise, end, exits)
         ends = [end]
         for handler in node.handlers:
-            anywhere = point
-            if has_effect(node.body):
-                anywhere = {bucket: self._forgotten(pairs) for bucket, pairs in point.items()}
             ends.append(self._block(handler, anywhere, exits))
         return _join(ends)
 

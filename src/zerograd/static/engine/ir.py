@@ -29,6 +29,7 @@ class Happening(Node):
 
     __slots__ = (
         "averaged",
+        "behind",
         "doubted",
         "event",
         "frames",
@@ -40,6 +41,7 @@ class Happening(Node):
         "leaf",
         "loop",
         "marked",
+        "maybe",
         "name",
         "node",
         "optimizer",
@@ -87,11 +89,13 @@ class Happening(Node):
         self.guards: frozenset[str] = frozenset()  # atoms of the branches around it
         self.inner: frozenset[str] = frozenset()  # those of branches inside its innermost loop
         self.frames: frozenset[int] = frozenset()  # the functions that were open around it
+        self.behind: frozenset[str] = frozenset()  # those that may skip it by `continue`
         self.marked = False
         self.loop: Loop | None = None
         self.event: Event | None = None  # filled in when the program's buckets are known
         self.partial: tuple[str, ...] = ()  # buckets that a clear reaches in part
         self.doubted: tuple[str, ...] = ()  # buckets that a backward may fill, for all one knows
+        self.maybe: tuple[str, ...] = ()  # buckets that a backward may fill, for all we know
 
 
 class Doubt(IntEnum):

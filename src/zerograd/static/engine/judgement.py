@@ -16,7 +16,8 @@ from zerograd.rules import BY_CODE
 from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.early import EarlyClears
 from zerograd.static.engine.emptiness import NEEDS_CERTAINTY, is_open
-from zerograd.static.engine.ir import Block, Branch, Doubt, Happening, Loop, inner_blocks
+from zerograd.static.engine.ir import Block, Doubt, Happening
+from zerograd.static.engine.marks import mark_guards
 from zerograd.static.engine.objects import is_by_hand
 from zerograd.static.engine.words import OPTIMIZER_WORDS, words_of
 
@@ -34,7 +35,6 @@ _AT_CLIP = (BY_CODE["ZG301"], BY_CODE["ZG304"])
 
 
 BEFORE = "one iteration back: "
-NO_GUARDS: frozenset[str] = frozenset()
 
 
 States = dict[BucketState, list[frozenset[Literal]]]
@@ -54,7 +54,7 @@ class Judgement(EarlyClears):
     ) -> None:
         super().__init__(program, buckets, flow, atoms)
         self._doubted = doubted  # the loop around it is assumed, and others may clear
-        _mark_guards(block, NO_GUARDS, NO_GUARDS, set())
+        mark_guards(block)
 
     def findings(self) -> Iterable[Finding]:
         for node in self._buckets.happenings:
@@ -179,24 +179,23 @@ class Judgement(EarlyClears):
         return not clears or any(own - fixed <= each.guards for each in clears)
 
     def _leaked(self, node: Happening) -> Iterable[Finding]:
-        """ZG201: every state at the step leaves a suspicion that nothing later takes back."""
+        """ZG201: the states at the step leave a suspicion that nothing later takes back."""
         event = node.event
         assert event is not None
         for bucket in event.buckets:
-            judged = []
-            for number, _ in self._flow.reached[id(node)].get(bucket, ()):
-                state, _ = self._flow.states[number]
-                if event.owner in state.stepped:
-                    judged.append((state, advance(state, event, bucket)))
-            if not judged or not all(_is_suspected(after, event.owner) for _, after in judged):
-                continue
-            if self._is_confirmed(bucket, node.spot):
-                left = judged[0][1].suspicion
+            reached = self._flow.reached[id(node)].get(bucket, ())
+            states = [self._flow.states[number][0] for number, _ in reached]
+            judged = [state for state in states if event.owner in state.stepped]
+            after = [advance(state, event, bucket) for state in judged or states]
+            leaks = [state for state in after if _is_suspected(state, event.owner)]
+            if leaks and self._is_confirmed(bucket, node.spot):
+                left = leaks[0].suspicion
                 meant = left is not None and self._is_meant_for(left.left.spot, node)
                 # Lightning's toggle keeps the other networks out of the loss.
                 meant = meant or "toggle_optimizer(" in node.unit.source.text
-                certain = not self._is_doubted(node) and not meant
-                yield self._finding(node, "ZG201", judged[0][1], certain)
+                always = bool(judged) and len(leaks) == len(after)
+                certain = always and not self._is_doubted(node) and not meant
+                yield self._finding(node, "ZG201", leaks[0], certain)
                 return
 
     def _is_doubted(self, node: Happening) -> bool:
@@ -217,10 +216,16 @@ class Judgement(EarlyClears):
         )
 
     def _is_confirmed(self, bucket: str, step: Spot) -> bool:
-        for node in self._buckets.happenings:
-            if node.kind not in (EventKind.BACKWARD, EventKind.CLEAR):
-                continue
-            for number, _ in self._flow.reached.get(id(node), {}).get(bucket, ()):
+        """Does the suspicion last until the next backward or clear, or until the end?"""
+        later = [
+            self._flow.reached.get(id(node), {})
+            for node in self._buckets.happenings
+            if node.kind in (EventKind.BACKWARD, EventKind.CLEAR)
+        ]
+        if self._flow.end is not None:
+            later.append({bucket: set(self._flow.end.get(bucket, ()))})
+        for reached in later:
+            for number, _ in reached.get(bucket, ()):
                 found = self._flow.states[number][0].suspicion
                 if found is not None and found.step == step:
                     return True
@@ -282,29 +287,3 @@ class Judgement(EarlyClears):
 def _is_suspected(after: BucketState, owner: str) -> bool:
     """Is what another's loss left behind proved to have come here?"""
     return after.suspicion is not None and owner in after.suspicion.left.fills
-
-
-def _mark_guards(
-    block: Block,
-    guards: frozenset[str],
-    inner: frozenset[str],
-    seen: set[tuple[int, frozenset[str], frozenset[str]]],
-) -> None:
-    """Tell every event which conditions stand around it, and which of them in its own loop."""
-    for node in block:
-        if isinstance(node, Happening):
-            node.guards = node.guards & guards if node.marked else guards
-            node.inner = node.inner | inner
-            node.marked = True
-            continue
-        key = (id(node), guards, inner)
-        if key in seen:
-            continue
-        seen.add(key)
-        around, within = guards, inner
-        if isinstance(node, Branch) and node.atom:
-            around, within = guards | {node.atom}, inner | {node.atom}
-        elif isinstance(node, Loop) and not node.once:
-            within = NO_GUARDS
-        for part in inner_blocks(node):
-            _mark_guards(part, around, within, seen)

@@ -17,7 +17,7 @@ from zerograd.static.engine.assignments import (
 from zerograd.static.engine.conditions import branch, last_choice, opaque_test, test_of
 from zerograd.static.engine.contexts import read_with
 from zerograd.static.engine.expressions import evaluate, items_of
-from zerograd.static.engine.frame import Frame
+from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import (
     BREAK,
     CONTINUE,
@@ -39,6 +39,7 @@ from zerograd.static.engine.values import (
     Class,
     Function,
     Leaf,
+    Mapping,
     Params,
     Several,
     Value,
@@ -151,6 +152,10 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
         bind(frame, node.target, Params(keys_of(Several(items)), one=True))
         frame.out.extend(read_block(frame, node.body))
         return
+    if items and all(_is_group(item) for item in items):
+        bind(frame, node.target, items[0])
+        frame.out.extend(read_block(frame, node.body))
+        return
     lasting = [item for item in items if program.is_lasting(item, deep=True)]
     if lasting and not open_ended and len(items) <= MOST_UNROLLED:
         for item in items:
@@ -168,6 +173,11 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     frame.forget(stored)
     bind(frame, node.target, items[0] if items else NOTHING)
     _read_loop(frame, loop, node.body, node.orelse, once=_runs_once(node.iter))
+
+
+def _is_group(item: Value) -> bool:
+    """Is it one of an optimizer's groups? A loop over them does one thing to all parameters."""
+    return isinstance(item, Mapping) and isinstance(item.items.get("params"), Params)
 
 
 def _is_one_param(item: Value) -> bool:
@@ -241,7 +251,7 @@ def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
 
 def _try(frame: Frame, node: Any) -> None:
     guarded = frame.program.guarded
-    frame.program.guarded = guarded or bool(node.handlers)
+    frame.program.guarded = guarded or any(map(_catches_absence, node.handlers))
     body = read_block(frame, node.body)
     frame.program.guarded = guarded
     after = dict(frame.locals)
@@ -251,6 +261,14 @@ def _try(frame: Frame, node: Any) -> None:
     final = read_block(frame, node.finalbody)
     if body or any(handlers) or otherwise or final:
         frame.emit(Attempt(body, handlers, otherwise, final))
+
+
+def _catches_absence(handler: ast.ExceptHandler) -> bool:
+    """Does it catch what using a gradient that is None raises?"""
+    if handler.type is None:
+        return True
+    names = {path_of(each).rsplit(".", 1)[-1] for each in ast.walk(handler.type)}
+    return not names.isdisjoint(("Exception", "BaseException", "AttributeError", "TypeError"))
 
 
 def _match(frame: Frame, node: Any) -> None:

@@ -105,6 +105,7 @@ _SILENT = frozenset(
         "register_hook",
         "register_buffer",
         "add_module",
+        "no_sync",
         "size",
         "dim",
         "log",

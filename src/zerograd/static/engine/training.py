@@ -302,8 +302,7 @@ def gradient_method(
     inside_torch = isinstance(gradient.of, Named) and not frame.program.is_trained(gradient.of)
     if inside_torch and not wipes:
         return gradient
-    if name.endswith("_"):
-        touch(frame, node, gradient)
+    touch(frame, node, gradient)
     if name == "copy_":
         emit(frame, EventKind.ASSIGN, node, keys=keys_of(gradient.of))
     elif name.startswith("add"):
@@ -324,13 +323,18 @@ def gradient_method(
     return gradient
 
 
-def touch(frame: Frame, node: ast.AST, gradient: Gradient) -> None:
+def touch(frame: Frame, node: ast.AST, gradient: Gradient, name: str = "") -> None:
     """`.grad` used as a tensor: it must be there."""
-    if frame.program.guarded or not isinstance(gradient.of, Params | Leaf | Module | Instance):
+    program = frame.program
+    owner = gradient.of
+    known = isinstance(owner, Params | Leaf | Module | Instance)
+    if program.guarded or program.peeking or not known:
+        return
+    if isinstance(owner, Params) and owner.filled:
         return
     written = node.func if isinstance(node, ast.Call) else node
-    name = path_of(written).split(".grad", 1)[0]
-    emit(frame, EventKind.TOUCH, node, keys=keys_of(gradient.of), name=name)
+    name = name or path_of(written).split(".grad", 1)[0]
+    emit(frame, EventKind.TOUCH, node, keys=keys_of(owner), name=name)
 
 
 def by_wrapper(

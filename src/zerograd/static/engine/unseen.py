@@ -47,6 +47,13 @@ _ACTING = frozenset(
         "iteration",
         "loop",
         "closure",
+        "zero",
+        "clear",
+        "reset",
+        "grad",
+        "grads",
+        "gradient",
+        "gradients",
     ]
 )
 

@@ -2,52 +2,124 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
+from zerograd.static.engine.ir import Happening, Loop
+from zerograd.static.engine.unit import FunctionNode
+from zerograd.static.engine.words import is_scheduler_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
+    from zerograd.static.engine.flow import Flow
+    from zerograd.static.engine.program import Program
+
+# what can be done with an optimizer that does not step it
+_HARMLESS = frozenset(
+    ("zero_grad", "param_groups", "state_dict", "load_state_dict", "add_param_group")
+)
+_NO_STEP = frozenset(("unscale_", "unscale"))  # methods that may be handed an optimizer
 
 
-def unused(buckets: Buckets) -> Iterator[Finding]:
-    """Yield the optimizers of one root that are never stepped, if nobody else can step them."""
-    stepped = {
-        each.optimizer.key
-        for each in buckets.happenings
-        if each.kind is EventKind.STEP and each.optimizer is not None
-    }
+def unused(
+    program: Program, buckets: Buckets, flow: Flow, atoms: dict[str, int]
+) -> Iterator[Finding]:
+    """Yield the optimizers of one root that are never stepped, if nobody else can step them.
+
+    One that is stepped under a condition only, which is the same in every round, may be one too.
+    """
+    steps: dict[str, list[Happening]] = {}
+    for each in buckets.happenings:
+        if each.kind is EventKind.STEP and each.optimizer is not None:
+            steps.setdefault(each.optimizer.key, []).append(each)
+    fixed = _fixed(program, buckets, atoms)
+    told: set[str] = set()
     for node in buckets.happenings:
         optimizer = node.optimizer
-        if node.kind is not EventKind.CLEAR or optimizer is None or optimizer.key in stepped:
+        if node.kind is not EventKind.CLEAR or optimizer is None or optimizer.key in told:
             continue
-        if optimizer.keys is None or node.loop is None or node.loop.pseudo or node.event is None:
+        own = steps.get(optimizer.key, [])
+        if own and not _may_never_run(node, own, flow, fixed):
             continue
         held = set(buckets.holdings[optimizer.key])
-        filled = any(
-            each.kind is EventKind.BACKWARD
-            and each.loop is node.loop
-            and each.event is not None
-            and optimizer.key in each.event.fills
-            for each in buckets.happenings
-        )
-        shared = any(held & set(buckets.holdings[other]) for other in stepped)
-        text = _without_comments(node.unit.source.lines)
-        if not filled or shared or _is_handed_on(text, node.name) or _measures(text):
+        others = steps.keys() - {optimizer.key}
+        if any(held & set(buckets.holdings[other]) for other in others):
             continue
-        rule = BY_CODE["ZG203"]
-        stepped.add(optimizer.key)  # say it once
-        yield Finding(
-            rule=rule,
-            spot=node.spot,
-            message=rule.summary.format_map({"owner": node.name}),
-            advice=rule.advice.format_map({"owner": node.name}),
-            owner=node.name,
-        )
+        if not _is_filled(node, buckets):
+            continue
+        handed = _handed_on(program, node) if not own else Handed.TO_A_CLASS
+        if handed is not Handed.AWAY:
+            told.add(optimizer.key)  # say it once
+            text = _without_comments(node.unit.source.lines)
+            yield _finding(node, certain=handed is Handed.TO_NOBODY and not _measures(text))
+
+
+def _finding(node: Happening, *, certain: bool) -> Finding:
+    rule = BY_CODE["ZG203"]
+    return Finding(
+        rule=rule,
+        spot=node.spot,
+        message=rule.summary.format_map({"owner": node.name}),
+        advice=rule.advice.format_map({"owner": node.name}),
+        owner=node.name,
+        certain=certain,
+    )
+
+
+def _is_filled(node: Happening, buckets: Buckets) -> bool:
+    """Is it cleared in a loop, and filled in that loop, in one around it or in one inside?"""
+    optimizer = node.optimizer
+    if optimizer is None or optimizer.keys is None or node.event is None:
+        return False
+    if node.loop is None or node.loop.pseudo:
+        return False
+    return any(
+        each.kind is EventKind.BACKWARD
+        and each.loop is not None
+        and (node.loop in _around(each.loop) or each.loop in _around(node.loop))
+        and each.event is not None
+        and optimizer.key in each.event.fills
+        for each in buckets.happenings
+    )
+
+
+def _around(loop: Loop) -> list[Loop]:
+    """Return a loop and all that it stands in."""
+    found = [loop]
+    while found[-1].parent is not None:
+        found.append(found[-1].parent)
+    return found
+
+
+def _fixed(program: Program, buckets: Buckets, atoms: dict[str, int]) -> set[int]:
+    """Return the conditions that are the same in all rounds of every loop here."""
+    loops = {id(each.loop): each.loop for each in buckets.happenings if each.loop is not None}
+    return {
+        number
+        for key, number in atoms.items()
+        if not any(program.varies(loop, key) for loop in loops.values())
+    }
+
+
+def _may_never_run(clear: Happening, steps: list[Happening], flow: Flow, fixed: set[int]) -> bool:
+    """Is there a fixed condition without which no step is reached, but the clear is?"""
+    paths = [path for step in steps for path in _literals(step, flow)]
+    if not paths:
+        return False
+    needed = {each for each in frozenset.intersection(*paths) if each >= 0 and each // 2 in fixed}
+    cleared = _literals(clear, flow)
+    return any(each not in path for each in needed for path in cleared)
+
+
+def _literals(node: Happening, flow: Flow) -> list[frozenset[int]]:
+    found = flow.reached.get(id(node), {}).values()
+    return [literals for pairs in found for _, literals in pairs]
 
 
 def _without_comments(lines: list[str]) -> str:
@@ -62,16 +134,69 @@ def _measures(text: str) -> bool:
     )
 
 
-def _is_handed_on(text: str, name: str) -> bool:
-    """Is the optimizer given to anything, or used in any way, that could step it?"""
-    word = re.escape(name.rsplit(".", 1)[-1])
-    harmless = r"\.(zero_grad|param_groups|state_dict|load_state_dict|add_param_group)\b|\s*="
-    for match in re.finditer(rf"\b{word}\b", text):
-        rest = text[match.end() :]
-        if re.match(harmless, rest):
-            continue
-        before = text[: match.start()]
-        if re.search(r"lr_scheduler\.\w+\(\s*$|LR\(\s*$", before[-60:]):
-            continue
-        return True
-    return False
+class Handed(Enum):
+    """To whom an optimizer is given that might step it."""
+
+    TO_NOBODY = "nobody"
+    TO_A_CLASS = "a class of this file"  # whose other methods may be called from elsewhere
+    AWAY = "something unknown"
+
+
+def _handed_on(program: Program, node: Happening) -> Handed:
+    """To whom is the optimizer given?
+
+    Functions of this file that a call was followed into have been read: they do not step it.
+    """
+    assert node.optimizer is not None
+    tree = node.unit.source.tree
+    functions = [each for each in ast.walk(tree) if isinstance(each, FunctionNode)]
+    followed = {each.name for each in functions if id(each) in program.called}
+    classes = {each.name for each in ast.walk(tree) if isinstance(each, ast.ClassDef)}
+    around = [each for each in functions if _is_inside(node.node, each)]
+    scope: ast.AST = around[-1] if around else tree  # where the clear calls it by another name
+    places = ((node.optimizer.key, tree), (node.name, scope))
+    listed = {id(each.iter) for each in ast.walk(tree) if isinstance(each, ast.For)}
+    for known, handed in ((followed, Handed.TO_NOBODY), (followed | classes, Handed.TO_A_CLASS)):
+        if not any(
+            id(each) not in listed and _uses(each, {_last(name)}, known)
+            for name, place in places
+            if name
+            for each in ast.walk(place)
+        ):
+            return handed
+    return Handed.AWAY
+
+
+def _last(name: str) -> str:
+    return name.rsplit(".", 1)[-1].split("@", 1)[0]
+
+
+def _is_inside(node: ast.AST, function: ast.AST) -> bool:
+    return any(each is node for each in ast.walk(function))
+
+
+def _uses(parent: ast.AST, words: set[str], followed: set[str]) -> bool:
+    """Does this node do something unknown with the optimizer directly inside it?"""
+    if isinstance(parent, ast.keyword):
+        return False  # seen with its call
+    named = [each for each in ast.iter_child_nodes(parent) if _is_named(each, words)]
+    if isinstance(parent, ast.Call):
+        named += [each.value for each in parent.keywords if _is_named(each.value, words)]
+    if not named:
+        return False
+    if isinstance(parent, ast.Attribute):
+        return parent.attr not in _HARMLESS and not _is_named(parent, words)
+    if isinstance(parent, ast.Call) and parent.func not in named:
+        return not _is_harmless(parent.func, followed)
+    return True
+
+
+def _is_named(node: ast.AST, words: set[str]) -> bool:
+    name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
+    loads = isinstance(getattr(node, "ctx", None), ast.Load)
+    return loads and name in words
+
+
+def _is_harmless(called: ast.expr, followed: set[str]) -> bool:
+    name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")
+    return name in followed or name in _NO_STEP or is_scheduler_name(name) or name.endswith("LR")

@@ -97,18 +97,29 @@ class Module(Value):
 
 
 class Params(Value):
-    """Parameters of some buckets; `one` for a loop variable over them, `either` if not of all."""
+    """Parameters of some buckets.
 
-    __slots__ = ("either", "keys", "one")
+    `one` for a loop variable over them, `either` if not of all, `filled` where only those with
+    a gradient were picked.
+    """
 
-    def __init__(self, keys: frozenset[str], one: bool = False, either: bool = False) -> None:
+    __slots__ = ("either", "filled", "keys", "one")
+
+    def __init__(
+        self,
+        keys: frozenset[str],
+        one: bool = False,
+        either: bool = False,
+        filled: bool = False,
+    ) -> None:
         self.keys = keys
         self.one = one
         self.either = either
+        self.filled = filled
 
     @property
     def ident(self) -> str:
-        return f"p:{sorted(self.keys)}{self.one}{self.either}"
+        return f"p:{sorted(self.keys)}{self.one}{self.either}{self.filled}"
 
 
 class Gradient(Value):

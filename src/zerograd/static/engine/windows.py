@@ -70,7 +70,7 @@ def windows(
             continue
         if id(step) not in flow.reached:
             continue
-        for key in sorted(step.guards):
+        for key in sorted(step.guards | step.behind):
             atom = program.atoms.get(key)
             number = atoms.get(key)
             if key == SYNC or atom is None or atom.node is None or number is None:
@@ -89,7 +89,7 @@ def windows(
                 if each.kind is EventKind.BACKWARD
                 and each.event is not None
                 and each.loop is step.loop
-                and key not in each.guards
+                and key not in each.guards | each.behind
                 and each.event.fills == {step.event.owner}
             ]
             if modulo is None or not collected:
@@ -106,7 +106,7 @@ def windows(
             window = Window(step, key, atom.node, modulo, sides, collected)
             window.cleared = any(
                 each.kind is EventKind.CLEAR
-                and key in each.guards
+                and key in each.guards | each.behind
                 and each.event is not None
                 and not set(each.event.buckets).isdisjoint(step.event.buckets)
                 for each in buckets.happenings
@@ -268,7 +268,7 @@ def _looks_like_a_window(window: Window) -> bool:
 
 
 def _loses_its_tail(window: Window, buckets: Buckets) -> bool:
-    if window.sides != {True} or window.index is None or not _looks_like_a_window(window):
+    if window.sides != {True} or not _looks_like_a_window(window) or not _starts_anew(window):
         return False
     return not any(
         each.kind is EventKind.STEP
@@ -276,6 +276,37 @@ def _loses_its_tail(window: Window, buckets: Buckets) -> bool:
         and each.loop is not window.step.loop
         for each in buckets.happenings
     )
+
+
+def _starts_anew(window: Window) -> bool:
+    """Does the counter begin again in each epoch? One that runs on carries the tail over."""
+    names = {each.id for each in ast.walk(window.left) if isinstance(each, ast.Name)}
+    if window.index is not None and window.index[0] in names:
+        return True
+    loop = window.step.loop
+    names |= _copied(loop.node if loop is not None else None, names)
+    outer = loop.parent.node if loop is not None and loop.parent is not None else None
+    if not isinstance(outer, ast.For | ast.While):
+        return False
+    again = [
+        target.id
+        for statement in outer.body
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+    ]
+    return not names.isdisjoint(again)
+
+
+def _copied(loop: ast.AST | None, names: set[str]) -> set[str]:
+    """Return what the loop copies into these names, as `i = at` does."""
+    return {
+        statement.value.id
+        for statement in (loop.body if isinstance(loop, ast.For | ast.While) else [])
+        if isinstance(statement, ast.Assign)
+        and isinstance(statement.value, ast.Name)
+        and any(isinstance(each, ast.Name) and each.id in names for each in statement.targets)
+    }
 
 
 def _is_summed(window: Window) -> bool:

@@ -1,0 +1,103 @@
+"""When two findings, one of each witness, are one.
+
+Same code and same line, or one of the pairs listed here, each with its reason. A pair of
+codes is listed only where the two witnesses see the same fault and rightly know different
+things about it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zerograd.lifecycle.findings import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A finding, reduced to what the two witnesses share."""
+
+    code: str
+    line: int
+    certain: bool
+    lines: frozenset[int]  # its own and those of its trail
+    owner: str = ""
+
+    @classmethod
+    def of(cls, finding: Finding) -> Said:
+        lines = frozenset({finding.spot.line, *(step.spot.line for step in finding.trail)})
+        return cls(finding.rule.code, finding.spot.line, finding.certain, lines, finding.owner)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two names of one fault."""
+
+    read: str  # what the checker calls it
+    seen: str  # what the live witness calls it
+    # "line": both point at it; "trail": one points at a line of the other's trail; "code": nothing
+    shares: str
+    why: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.read} read, {self.seen} seen"
+
+
+PAIRS = (
+    Pair(
+        "ZG102",
+        "ZG401",
+        "trail",
+        "the same empty step: reading knows of a path on which a loss was thrown away before it, "
+        "this run took another",
+    ),
+    Pair(
+        "ZG401",
+        "ZG102",
+        "trail",
+        "the same empty step: this run threw a loss away before it, on every path that is not so",
+    ),
+    Pair(
+        "ZG102",
+        "ZG102",
+        "trail",
+        "a clear by hand leaves no call, so its line is looked up in the source near by: where "
+        "several are written, another of them may be named, or the step",
+    ),
+    Pair(
+        "ZG501",
+        "ZG501",
+        "trail",
+        "the same: a clear by hand may be named by the line of another one",
+    ),
+    Pair(
+        "ZG203",
+        "ZG203",
+        "code",
+        "of several clears of one optimizer either may be named",
+    ),
+    Pair(
+        "ZG101",
+        "ZG201",
+        "line",
+        "a step on leftovers of two kinds: in the first round only another optimizer's, from "
+        "the second on its own too, and reading tells the lasting fault",
+    ),
+)
+EXACT = "same code and line"
+
+
+def sameness(read: Said, seen: Said) -> str:
+    """Return why these two are one finding, or nothing if they are not."""
+    if read.code == seen.code and read.line == seen.line:
+        return EXACT
+    for pair in PAIRS:
+        if (read.code, seen.code) != (pair.read, pair.seen):
+            continue
+        if pair.shares == "code":
+            return pair.name
+        if pair.shares == "line" and read.line == seen.line:
+            return pair.name
+        if pair.shares == "trail" and (read.line in seen.lines or seen.line in read.lines):
+            return pair.name
+    return ""

@@ -1,0 +1,51 @@
+"""Which conditions each event depends on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from zerograd.static.engine.ir import Block, Branch, Happening, Jump, Loop, inner_blocks
+
+_NONE: frozenset[str] = frozenset()
+
+
+class _Around(NamedTuple):
+    """The conditions at one place."""
+
+    guards: frozenset[str] = _NONE  # of the branches around it
+    inner: frozenset[str] = _NONE  # of those inside its innermost loop
+    behind: frozenset[str] = _NONE  # of the branches of that loop that may skip it
+
+
+def mark_guards(block: Block) -> None:
+    """Tell every event below `block` which conditions it depends on."""
+    _mark(block, _Around(), set())
+
+
+def _mark(block: Block, around: _Around, seen: set[tuple[int, _Around]]) -> None:
+    for node in block:
+        if isinstance(node, Happening):
+            node.guards = node.guards & around.guards if node.marked else around.guards
+            node.behind = node.behind & around.behind if node.marked else around.behind
+            node.inner = node.inner | around.inner
+            node.marked = True
+            continue
+        if (id(node), around) in seen:
+            continue
+        seen.add((id(node), around))
+        within = around
+        if isinstance(node, Branch) and node.atom:
+            own = frozenset((node.atom,))
+            within = around._replace(guards=around.guards | own, inner=around.inner | own)
+        elif isinstance(node, Loop) and not node.once:
+            within = _Around(around.guards)
+        for part in inner_blocks(node):
+            _mark(part, within, seen)
+        if isinstance(node, Branch) and node.atom and _skips(node.then) != _skips(node.otherwise):
+            # `if …: continue` guards all that follows
+            around = around._replace(behind=around.behind | {node.atom})
+
+
+def _skips(block: Block) -> bool:
+    """Does the round of the loop end in there?"""
+    return any(isinstance(node, Jump) and node.how == "continue" for node in block)
