@@ -11,6 +11,7 @@ import json
 import multiprocessing
 import signal
 import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -82,15 +83,15 @@ def main() -> int:
     last = args.seed + args.programs
     parts = [range(at, min(at + PART, last)) for at in range(args.seed, last, PART)]
     total = Tally()
+    began = time.monotonic()
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(args.jobs, context, initializer=prepare) as pool:
         for part in pool.map(tally, parts):
             total.add(part)
+            total.seconds = round(time.monotonic() - began, 1)
             print(f"{total.programs} programs", file=sys.stderr)
-    args.results.write_text(json.dumps(total.to_json(), indent=2) + "\n", encoding="utf-8")
-    text = as_text(total)
-    args.results.with_suffix(".md").write_text(text, encoding="utf-8")
-    print(text)
+            args.results.write_text(json.dumps(total.to_json(), indent=2) + "\n", encoding="utf-8")
+    print(as_text(total))
     return 1 if total.disagreements else 0
 
 

@@ -32,22 +32,25 @@ def notices(seed: int, corruption: Corruption) -> bool:
             return True  # a witness that breaks down is noticed, too
 
 
-def first_to_notice(programs: int) -> dict[str, int | None]:
-    """Return for each corruption the first seed that notices it, or None."""
+def first_to_notice(programs: int, results: Path) -> dict[str, int | None]:
+    """Return for each corruption a seed that notices it, or None; what is known stays."""
+    known = json.loads(results.read_text(encoding="utf-8")) if results.exists() else {}
     agreed: dict[int, bool] = {}
     found: dict[str, int | None] = {}
-    tried: list[int] = []  # what noticed others, first
     for corruption in corruptions():
+        before = known.get(corruption.name)
+        others = sorted({seed for seed in found.values() if seed is not None})
+        first = [] if before is None else [before]
         found[corruption.name] = None
-        for seed in (*tried, *range(programs)):
+        for seed in dict.fromkeys((*first, *others, *range(programs))):
             if seed not in agreed:
                 agreed[seed] = not disagrees(seed)
             if agreed[seed] and notices(seed, corruption):
                 found[corruption.name] = seed
-                if seed not in tried:
-                    tried.append(seed)
                 break
         print(f"{corruption.name}: {found[corruption.name]}", file=sys.stderr)
+        results.write_text(json.dumps({**known, **found}, indent=2) + "\n", encoding="utf-8")
+    results.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     return found
 
 
@@ -57,8 +60,7 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=RESULTS)
     args = parser.parse_args()
     prepare()
-    found = first_to_notice(args.programs)
-    args.results.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    found = first_to_notice(args.programs, args.results)
     missed = [name for name, seed in found.items() if seed is None]
     print(f"{len(found)} corruptions, {len(missed)} noticed by no program: {missed}")
     return 1 if missed else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections import Counter
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ class Tally:
     runs: int = 0
     ended_by_exception: int = 0
     with_unresolved: int = 0
+    seconds: float = 0.0
     outcomes: Counter[str] = field(default_factory=Counter)
     ways: Counter[str] = field(default_factory=Counter)
     read: Counter[str] = field(default_factory=Counter)  # programs with that rule, certain
@@ -71,6 +73,8 @@ class Tally:
         return {
             "python": platform.python_version(),
             "torch": torch.__version__,
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
+            "seconds": self.seconds,
             "programs": self.programs,
             "runs": self.runs,
             "programs_ended_by_an_exception": self.ended_by_exception,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
     from zerograd.static.engine.flow import Flow, Pair
     from zerograd.static.engine.program import Program
+
+
+# A gradient that is read, and not only asked for or cleared.
+_TAKEN = re.compile(r"(?<!del )\b\w+\.grad\b(?!\s*=|\s*\*=|\s+is\b|(\.data|\.detach)?\.?\w*_\()")
 
 
 class EarlyClears:
@@ -71,6 +76,8 @@ class EarlyClears:
         """The loop fills and clears in each round, and only the loop around it steps."""
         if loop.pseudo or loop.once or any(self._program.varies(loop, key) for key in node.guards):
             return
+        if loop.node is None or _TAKEN.search(node.unit.text_of(loop.node)):
+            return  # each round's gradients are kept elsewhere
         assert node.event is not None
         for owner, holding in self._buckets.holdings.items():
             held = [b for b in node.event.buckets if b in holding]
