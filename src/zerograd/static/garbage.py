@@ -24,12 +24,14 @@ class Sweeper:
         return self
 
     def __exit__(self, *_: object) -> None:
+        gc.unfreeze()
         if self._was_on:
             gc.enable()
 
     def begin(self) -> None:
         self._was_on = gc.isenabled()
         gc.disable()
+        gc.freeze()  # what is there now stays: no need to look at it again
 
     def file_done(self) -> None:
         self._files += 1

@@ -40,6 +40,11 @@ def _spelled(key: str) -> str:
     return key.split("@", 1)[0]
 
 
+def _stem(key: str) -> str:
+    """Return the first name of a key, which whatever covers another has in common with it."""
+    return key.split(".", 1)[0].split("[", 1)[0]
+
+
 class Buckets:
     """The buckets of one root and who holds them."""
 
@@ -56,6 +61,7 @@ class Buckets:
         self._assumed = self._assume()
         self._unheld: set[str] = set()  # whose gradients are used, but by no optimizer
         self.tracked = self._tracked()
+        self._stems = {_stem(bucket) for bucket in self.tracked}
         self.holdings = {key: self._held(each) for key, each in self.optimizers.items()}
         for each in self.happenings:
             each.event = self._event(each)
@@ -63,8 +69,7 @@ class Buckets:
             if isinstance(node, Haze):
                 node.buckets = self._hazed(node)
             elif isinstance(node, Reset):
-                keys = node.keys | {self._assumed.get(key.lstrip("?"), key) for key in node.keys}
-                node.buckets = tuple(b for b in self.tracked if self._covered(keys, b))
+                node.buckets = self._renewed(node)
 
     def _is_unknown(self, bucket: str) -> bool:
         """Are the parameters of some network that cannot be told?"""
@@ -127,6 +132,12 @@ class Buckets:
 
     def holdings_of(self, owner: str) -> tuple[str, ...]:
         return self._held(self.optimizers[owner])
+
+    def _renewed(self, node: Reset) -> tuple[str, ...]:
+        keys = {self._assumed.get(key.lstrip("?"), key) for key in node.keys} | node.keys
+        if not any(_stem(key) in self._stems for key in keys):
+            return ()  # most things that are made hold no gradients
+        return tuple(b for b in self.tracked if self._covered(frozenset(keys), b))
 
     def _covered(self, keys: frozenset[str], bucket: str) -> bool:
         return any(covers(key, bucket) for key in keys)

@@ -377,7 +377,7 @@ def _lasting(frame: Frame, node: ast.expr) -> set[ast.expr]:
     Those hold from one call of a method to the next; `self.state.step` may not.
     """
     found: set[ast.expr] = set()
-    for inner in ast.walk(node):
+    for inner in frame.unit.parts_of(node):
         if not isinstance(inner, ast.Attribute):
             continue
         base, name = inner.value, inner.attr
@@ -388,7 +388,7 @@ def _lasting(frame: Frame, node: ast.expr) -> set[ast.expr]:
             owner = frame.lookup(base.id)
             if isinstance(owner, Instance) and frame.program.is_set_once(owner, name):
                 found.add(base)
-    for inner in ast.walk(node):
+    for inner in frame.unit.parts_of(node):
         if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Attribute):
             base = inner.value.value
             if _SETTINGS.isdisjoint(words_of(inner.value.attr)):
@@ -403,9 +403,11 @@ def _atom(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -> 
     volatile = counter = False
     lasting = _lasting(frame, node)
     settled_ones = {
-        each for each in ast.walk(node) if isinstance(each, ast.Attribute) and each.value in lasting
+        each
+        for each in frame.unit.parts_of(node)
+        if isinstance(each, ast.Attribute) and each.value in lasting
     }
-    for inner in ast.walk(node):
+    for inner in frame.unit.parts_of(node):
         if isinstance(inner, ast.Name):
             word, behind, changes = frame.spelling(inner.id)
             spelled.append(word)

@@ -62,7 +62,9 @@ class Unit:
 
     __slots__ = (
         "_changing",
+        "_eventful",
         "_leading",
+        "_parts",
         "_texts",
         "classes",
         "functions",
@@ -79,6 +81,8 @@ class Unit:
         self.imports: dict[str, tuple[str, int, str]] = {}
         self.stars: list[tuple[str, int]] = []
         self._texts: dict[int, str] = {}
+        self._parts: dict[int, list[ast.AST]] = {}
+        self._eventful: dict[int, bool] = {}  # by id of a node
         self._changing: frozenset[str] | None = None
         self._leading: tuple[frozenset[str], frozenset[str]] | None = None
         self._collect(source.tree.body)
@@ -151,6 +155,13 @@ class Unit:
             text = self._texts[id(node)] = "\n".join(self.source.lines[first - 1 : last])
         return text
 
+    def parts_of(self, node: ast.AST) -> list[ast.AST]:
+        """Return `node` and all below it; a condition is looked at once a reading."""
+        parts = self._parts.get(id(node))
+        if parts is None:
+            parts = self._parts[id(node)] = list(ast.walk(node))
+        return parts
+
     def mentions(self, node: ast.AST, text: str) -> bool:
         """Does `text` occur in the lines of `node`?"""
         first: int = node.lineno  # type: ignore[attr-defined]
@@ -172,7 +183,12 @@ class Unit:
 
     def has_events(self, node: ast.AST) -> bool:
         """May the text of `node` hold an event, or a call of what does?"""
-        text = self.text_of(node)
+        known = self._eventful.get(id(node))
+        if known is None:
+            known = self._eventful[id(node)] = self._finds_events(self.text_of(node))
+        return known
+
+    def _finds_events(self, text: str) -> bool:
         if any(word in text for word in EVENT_WORDS):
             return True
         functions, methods = self._acting()
