@@ -6,7 +6,8 @@
 `--examples` is a checkout of pytorch/examples, `--training` the corpus of public training
 code, `--mixed` the tree that `make_mixed_tree.py` writes; any of them may be left out.
 Each figure is the median of several runs of a fresh process, its start included, with
-the CPU time of all its children. The commands take turns, so that drift hits all alike.
+the CPU time of all its children. The commands take turns, so that drift hits all alike, and
+zerograd is among them twice: what its two rows differ by is what the machine adds (A/A).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from pathlib import Path
 from benchmarks.accuracy.training_code import training_files
 from benchmarks.scaling import CURVES, program
 
+CONTROL = "zerograd (A/A control)"
 LIMIT = 300  # seconds of wall time that one run may take
 
 
@@ -65,6 +67,8 @@ def run_once(command: list[str], timing: Timing) -> None:
 
 def side_by_side(commands: dict[str, list[str]], rounds: int) -> dict[str, dict[str, float]]:
     """Time the commands in turns, after one unmeasured round that fills the file cache."""
+    if "zerograd" in commands:
+        commands = {**commands, CONTROL: commands["zerograd"]}
     timings = {name: Timing() for name in commands}
     for number in range(rounds + 1):
         for name, command in commands.items():
@@ -197,10 +201,18 @@ def measure_curves(into: Path, rounds: int) -> dict[str, list[dict[str, float]]]
     return curves
 
 
+def _processor() -> str:
+    listing = Path("/proc/cpuinfo")
+    lines = listing.read_text().splitlines() if listing.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
 def versions(rivals: Path | None) -> dict[str, str]:
     here = Path(sys.executable).parent
     found = {"python": platform.python_version(), "machine": platform.machine()}
     found["cores"] = str(os.cpu_count())
+    found["processor"] = _processor()
     for tool in ("zerograd", "ruff"):
         done = subprocess.run([str(here / tool), "--version"], capture_output=True, text=True)
         found[tool] = done.stdout.strip()

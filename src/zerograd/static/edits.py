@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from zerograd.errors import UnreadableSourceError
@@ -102,8 +103,8 @@ class Layout:
             lines = self._reindented(statement, self._indent(first))
             content = "".join(f"{self.newline}{line}" for line in lines)
             insert = [self._insert(row, self._length(row) + 1, content)]
-        else:
-            insert = self.insert_after(anchor, self._one_line(statement))
+            return [*insert, *self.remove(statement, with_comment=True)]
+        insert = self.insert_after(anchor, self._one_line(statement))
         return [*insert, *self.remove(statement)]
 
     def move_before(self, statement: ast.stmt, anchor: ast.stmt) -> list[Edit]:
@@ -111,8 +112,8 @@ class Layout:
             lines = self._reindented(statement, self._indent(anchor))
             content = "".join(f"{line}{self.newline}" for line in lines)
             insert = [self._insert(anchor.lineno, 1, content)]
-        else:
-            insert = self.insert_before(anchor, self._one_line(statement))
+            return [*insert, *self.remove(statement, with_comment=True)]
+        insert = self.insert_before(anchor, self._one_line(statement))
         return [*insert, *self.remove(statement)]
 
     def replace(self, node: ast.AST, code: str) -> list[Edit]:
@@ -130,11 +131,17 @@ class Layout:
         content = f"{indent}if {condition}:{self.newline}{self._unit(statement)}"
         return [self._insert(statement.lineno, 1, content)]
 
-    def remove(self, statement: ast.stmt) -> list[Edit]:
-        """Take a statement out; a block that would be empty gets a `pass`."""
+    def remove(self, statement: ast.stmt, *, with_comment: bool = False) -> list[Edit]:
+        """Take a statement out; a block that would be empty gets a `pass`.
+
+        Args:
+            with_comment: the comment at its line's end has gone where the statement went.
+        """
         block = self.block(statement)
         if len(block) == 1:
-            return self.replace(statement, "pass")
+            [edit] = self.replace(statement, "pass")
+            end = self._length(edit.end_row) + 1 if with_comment else edit.end_column
+            return [replace(edit, end_column=end)]
         if self._has_own_lines(statement):
             return [self._without_rows(statement.lineno, statement.end_lineno or 0)]
         at = block.index(statement)

@@ -14,7 +14,8 @@ from zerograd.static.engine.assignments import (
     delete,
     peek,
 )
-from zerograd.static.engine.conditions import branch, last_choice, opaque_test, test_of
+from zerograd.static.engine.choices import last_choice
+from zerograd.static.engine.conditions import branch, opaque_test, test_of
 from zerograd.static.engine.contexts import read_with
 from zerograd.static.engine.expressions import evaluate, items_of
 from zerograd.static.engine.frame import Frame, path_of
