@@ -53,6 +53,12 @@ FALLS_BACK = """\
         print(loss)
     return loss
 """
+COUNTED_ELSEWHERE = """\
+optimizer.zero_grad()
+loss.backward()
+if i % accumulation_steps == 0:
+    optimizer.step()
+"""
 
 
 def pairs(text: str) -> list[tuple[str, int]]:
@@ -68,6 +74,7 @@ def pairs(text: str) -> list[tuple[str, int]]:
         (CLAUSE, [("ZG202", 8)]),
         (LOST_FIRST_INDENT, [("ZG101", 4)]),
         (FALLS_BACK, []),
+        (COUNTED_ELSEWHERE, [("ZG501", 1)]),
     ],
 )
 def test_what_is_cut_out_is_judged_where_it_stands(

@@ -11,7 +11,7 @@ from zerograd.lifecycle.findings import Finding, explain
 from zerograd.lifecycle.judge import Literal, Verdict, judge_set
 from zerograd.lifecycle.machine import advance
 from zerograd.lifecycle.rule import Rule
-from zerograd.lifecycle.state import BucketState
+from zerograd.lifecycle.state import INITIAL, BucketState
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.early import EarlyClears
@@ -19,6 +19,7 @@ from zerograd.static.engine.emptiness import NEEDS_CERTAINTY, is_open
 from zerograd.static.engine.ir import Block, Doubt, Happening
 from zerograd.static.engine.marks import mark_guards
 from zerograd.static.engine.objects import is_by_hand
+from zerograd.static.engine.unscaled import is_clipped_scaled
 from zerograd.static.engine.words import OPTIMIZER_WORDS, words_of
 
 if TYPE_CHECKING:
@@ -63,7 +64,10 @@ class Judgement(EarlyClears):
             if node.kind is EventKind.STEP:
                 yield from self._at_step(node)
             elif node.kind is EventKind.CLIP:
-                yield from self._judge(node, _AT_CLIP, node.event.buckets)
+                found = list(self._judge(node, _AT_CLIP, node.event.buckets))
+                yield from found
+                if not found and is_clipped_scaled(node, self._buckets, self._flow):
+                    yield self._finding(node, "ZG301", INITIAL, True)
             elif node.kind is EventKind.CLEAR:
                 for name, state, certain in self._cleared_early(node):
                     yield self._finding(node, "ZG501", state, certain, name)

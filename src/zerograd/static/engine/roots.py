@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
-from zerograd.static.engine.ir import Block, Doubt, Happening, Haze, Loop, walk
+from zerograd.static.engine.ir import Block, Branch, Doubt, Happening, Haze, Loop, walk
 from zerograd.static.engine.stores import names_stored
 from zerograd.static.engine.unit import ClassUnit, FunctionNode
 from zerograd.static.engine.values import Function, Instance
@@ -46,7 +46,8 @@ def roots(program: Program) -> Iterator[Root]:
     frame = program.frame(unit)
     frame.locals = frame.globals  # a module's locals are what its functions see
     block = program.read_root(frame, unit.source.tree.body)
-    if block and unit.source.cut_out and _steps_outside_loops(block):
+    cut_out = unit.source.cut_out or _counts_what_others_count(program, block)
+    if block and cut_out and _steps_outside_loops(block):
         # a few lines out of some loop: what they do, they do again and again
         whole = _computes_its_loss(program, unit.source.tree, block)
         yield Root(_looped(block), hazy=True, doubted=not whole)
@@ -61,6 +62,24 @@ def roots(program: Program) -> Iterator[Root]:
                 continue
             yield from _read(program, function, cls)
             program.called.add(id(function.node))
+
+
+def _counts_what_others_count(program: Program, block: Block) -> bool:
+    """Does a step stand under the counter of a loop that is not here?"""
+    unit = program.main
+    if any(isinstance(node, Loop) for node in walk(block)):
+        return False
+    here = names_stored(unit.source.tree.body) | set(unit.imports) | set(unit.functions)
+    for node in walk(block):
+        if not isinstance(node, Branch):
+            continue
+        atom = program.atoms.get(node.atom)
+        if atom is None or atom.node is None or "%" not in atom.text:
+            continue
+        names = [each.id for each in ast.walk(atom.node) if isinstance(each, ast.Name)]
+        if _steps_outside_loops(node.then) and names and here.isdisjoint(names):
+            return True
+    return False
 
 
 def _candidates(program: Program) -> list[tuple[Function, ClassUnit | None]]:

@@ -141,6 +141,11 @@ def optimizer_method(
 ) -> Value:
     """A method of an optimizer, or of a wrapper that is known by its name only."""
     receiver = node.func.value if isinstance(node.func, ast.Attribute) else node
+    named = arguments.positional[0] if arguments.positional else None
+    if name == "step" and isinstance(named, Constant) and isinstance(named.value, str):
+        # one of several optimizers behind one object, told by its name
+        frame.emit(Haze(keys_of(optimizer), whole=True))
+        return NOTHING
     if name == "step":
         if _is_handed_a_loss(arguments):
             # A closure that is not seen, or a loss: then it goes back, and perhaps clears, itself.

@@ -1,0 +1,53 @@
+"""Clips of gradients that somebody else scaled: the scaler's own step tells that they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.events import EventKind
+from zerograd.static.engine.ir import Happening
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.buckets import Buckets
+    from zerograd.static.engine.flow import Flow
+
+
+def is_clipped_scaled(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
+    """Is a scaler's step the first to unscale what is clipped here?
+
+    The backward is elsewhere, so the states do not know of the factor. Nothing in
+    the file unscales, and `scaler.step(opt)` comes after the clip on its way.
+    """
+    assert clip.event is not None
+    mine = set(clip.event.buckets)
+    if any(
+        each.kind is EventKind.UNSCALE
+        or (each.kind is EventKind.BACKWARD and each.event and mine & set(each.event.buckets))
+        for each in buckets.happenings
+    ):
+        return False
+    if any("unscale" in line.split("#", 1)[0] for line in clip.unit.source.lines):
+        return False
+    later = buckets.happenings[buckets.happenings.index(clip) + 1 :]
+    return any(
+        step.kind is EventKind.STEP
+        and bool(step.scaler)
+        and step.loop is clip.loop
+        and step.event is not None
+        and not mine.isdisjoint(step.event.buckets)
+        and _are_on_one_way(clip, step, flow)
+        for step in later
+    )
+
+
+def _are_on_one_way(one: Happening, other: Happening, flow: Flow) -> bool:
+    """May both happen in one round, for all that the conditions around them say?"""
+    mine, theirs = (
+        {literals for pairs in flow.reached.get(id(node), {}).values() for _, literals in pairs}
+        for node in (one, other)
+    )
+    return any(
+        all(literal ^ 1 not in there for literal in here if literal >= 0)
+        for here in mine
+        for there in theirs
+    )
