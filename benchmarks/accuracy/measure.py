@@ -150,6 +150,7 @@ def measure_repository(
     into: Measurement,
     *,
     every: int = 1,
+    offset: int = 0,
     execute: bool = True,
 ) -> None:
     files, said = measure_originals(repository, workplace)
@@ -157,7 +158,7 @@ def measure_repository(
     into.originals += said
     work = []
     for number, (path, text, units, copies) in enumerate(distinct_units(repository, seen)):
-        if number % every:
+        if number % every != offset:
             continue
         into.files += 1
         into.repositories[repository.name] += 1
@@ -198,8 +199,19 @@ def table(measurement: Measurement) -> dict[str, dict[str, float | int]]:
     return rows
 
 
-def report(measurement: Measurement) -> dict[str, object]:
+def sample_of(args: argparse.Namespace) -> str:
+    """Say which part of the corpus was measured, and how."""
+    said = []
+    if args.every > 1:
+        said.append(f"One training file in {args.every}, from number {args.offset + 1} on.")
+    if args.no_execution:
+        said.append("The mutants were not executed, so none is left out as equivalent.")
+    return " ".join(said)
+
+
+def report(measurement: Measurement, sample: str = "") -> dict[str, object]:
     return {
+        "sample": sample,
         "repositories": dict(sorted(measurement.repositories.items())),
         "files": measurement.all_files,
         "training_files": measurement.files,
@@ -229,6 +241,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, help="folder that keeps the interpreter's verdicts")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--every", type=int, default=1, help="only each n-th training file")
+    parser.add_argument("--offset", type=int, default=0, help="the first of these, from 0")
     parser.add_argument("--no-execution", action="store_true", help="trust every mutant")
     parser.add_argument("--only", help="only repositories whose name contains this")
     args = parser.parse_args()
@@ -253,6 +266,7 @@ def main() -> None:
                 pool,
                 measurement,
                 every=args.every,
+                offset=args.offset,
                 execute=not args.no_execution,
             )
             seconds = time.perf_counter() - started
@@ -266,7 +280,7 @@ def write(measurement: Measurement, args: argparse.Namespace) -> None:
     """Write what is known so far, so that a run that is stopped was not for nothing."""
     if args.results:
         args.results.parent.mkdir(parents=True, exist_ok=True)
-        args.results.write_text(json.dumps(report(measurement), indent=1) + "\n")
+        args.results.write_text(json.dumps(report(measurement, sample_of(args)), indent=1) + "\n")
     if args.misses:
         write_misses(measurement.trials, measurement.originals, args.corpus, args.misses)
 

@@ -74,11 +74,14 @@ class Subject:
         return False
 
     def window_codes(self) -> tuple[str, ...]:
-        """Return what else names a lost backward where Accelerate decides when a window ends.
+        """Return what else an order of step, backward and clear may be called, under Accelerate.
 
-        Its optimizers ignore a step and a clear inside a window, so what loses the whole
-        gradient at one micro-batch a window loses a part of it at several: one fault, which
-        the rules name window-cleared-early first.
+        Its optimizers ignore a step and a clear inside a window. So a step in front of its
+        backward finds all micro-batches of the window but the last, which is then thrown
+        away; and a clear in front of the backward throws away all but the last. Where windows
+        have one micro-batch these are a step without gradients and a right clear, else they
+        are windows cleared too early: both names are right. Nowhere else does a window change
+        which fault it is, so nowhere else is a second name accepted.
         """
         return ("ZG501",) if ".accumulate(" in ast.unparse(self.unit.node) else ()
 

@@ -107,7 +107,7 @@ def clear_between(subject: Subject) -> Iterator[Mutant]:
             "clear-between-backward-and-step",
             owner,
             editor,
-            ["ZG102", *subject.window_codes()],
+            ["ZG102"],
             [*marks, *_lines(steps)],
         )
 
@@ -392,9 +392,12 @@ def clear_in_branch(subject: Subject) -> Iterator[Mutant]:
             editor.wrap([clear], f"if {condition}:")
             detail = f"{owner} under `if {condition}`"
         lines: list[int | str] = [*_lines(steps)]
-        if subject.window_codes():
-            lines += ["clear", clear.lineno]
-        codes = ["ZG101", *subject.window_codes()]
+        codes = ["ZG101"]
+        if branch is not None and any(
+            b.statement.lineno > branch.lineno for b in subject.unit.of("backward")
+        ):
+            codes += subject.window_codes()
+            lines += ["clear"] if subject.window_codes() else []
         yield subject.mutant("clear-in-one-branch", detail, editor, codes, lines)
 
 

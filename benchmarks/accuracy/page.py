@@ -34,8 +34,10 @@ INTRODUCTION = """\
 Two questions, measured on public training code: does it find a fault that is there, and does it
 stay silent where there is none? The corpus is {repositories} repositories, named with their
 commits in `benchmarks/accuracy/corpus.toml`; none of their code is in this project. One half was
-open to the authors of the checker while they worked (*development*), the other is not run before
-the checker is finished (*held out*).
+open to the authors of the checker while they worked (*development*). The other (*held out*) was
+first run when the checker was finished, and has served to mend it since: findings on all of its
+files, and misses in three tenths of them, have been read. Its figures below are for files whose
+misses nobody had read when they were measured.
 
 ## Finding faults
 

@@ -134,8 +134,27 @@ def _assign_gradient(frame: Frame, target: ast.expr, value: Value, right: ast.ex
         )
         if not to_none:
             frame.emit(Reset(keys_of(owner), present=True))  # there now, and zero
+    elif _is_made_of_itself(frame, owner, right):
+        # Averaged over ranks, say: what was in it is in it still. Who has nothing in it, or
+        # what a step has used, does something else, and is not for us to judge.
+        frame.emit(Haze(keys_of(owner), whole=True, spent=True, empty=True))
     else:
         emit(frame, EventKind.ASSIGN, target, keys=keys_of(owner), name=path_of(holder))
+
+
+def _is_made_of_itself(frame: Frame, owner: Value, right: ast.expr) -> bool:
+    """`p.grad = p.grad / n`: is the new gradient computed from the old one?"""
+    own = keys_of(owner)
+    for each in ast.walk(right):
+        if isinstance(each, ast.Name):
+            value = frame.lookup(each.id)
+        elif isinstance(each, ast.Attribute) and each.attr == "grad":
+            value = peek(frame, each)
+        else:
+            continue
+        if isinstance(value, Gradient) and not own.isdisjoint(keys_of(value)):
+            return True
+    return False
 
 
 def peek(frame: Frame, node: ast.expr) -> Value:

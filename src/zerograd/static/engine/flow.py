@@ -184,7 +184,7 @@ class Flow:
             if bucket not in after:
                 continue
             if node.spent:
-                used = {pair for pair in after[bucket] if self._is_spent(pair[0])}
+                used = {pair for pair in after[bucket] if self._is_spent(pair[0], node.empty)}
                 after[bucket] = (after[bucket] - used) | self._forgotten(frozenset(used))
             elif node.whole:
                 after[bucket] = self._forgotten(after[bucket])
@@ -199,9 +199,9 @@ class Flow:
         state, before = self.states[number]
         return self.number(state, max(before, doubt))
 
-    def _is_spent(self, number: int) -> bool:
+    def _is_spent(self, number: int, or_empty: bool) -> bool:
         contributions = self.states[number][0].contributions
-        return bool(contributions) and all(each.used_by for each in contributions)
+        return (or_empty or bool(contributions)) and all(each.used_by for each in contributions)
 
     def _reset(self, node: Reset, point: Point) -> Point:
         after = dict(point)

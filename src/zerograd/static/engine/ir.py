@@ -124,10 +124,10 @@ class Haze(Node):
     """A call that cannot be seen. `whole`: it has the optimizer, so all may have happened.
 
     With `spent` only gradients that a step has used are concerned: who changes
-    those by hand knows why they are still there.
+    those by hand knows why they are still there. With `empty` also buckets that hold none.
     """
 
-    __slots__ = ("buckets", "doubt", "keys", "spent", "whole")
+    __slots__ = ("buckets", "doubt", "empty", "keys", "spent", "whole")
 
     def __init__(
         self,
@@ -135,10 +135,12 @@ class Haze(Node):
         whole: bool,
         spent: bool = False,
         doubt: Doubt = Doubt.UNSEEN,
+        empty: bool = False,
     ) -> None:
         self.keys = keys
         self.whole = whole
         self.spent = spent
+        self.empty = empty
         self.doubt = doubt
         self.buckets: tuple[str, ...] = ()
 
