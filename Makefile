@@ -134,6 +134,8 @@ bench-startup: $(STAMPS)/dev ## how long `zerograd --help` takes
 	$(PY) -m benchmarks.startup
 bench-watch: $(STAMPS)/dev ## what `watch` and `run` cost a training step
 	$(PY) -m benchmarks.watch_overhead --output $(RESULTS)/watch_overhead.json
+bench-million: $(STAMPS)/dev ## memory and trace of the sanitizer over a million steps
+	$(PY) -m benchmarks.million_steps --output $(RESULTS)/million_steps.json
 bench-step: $(STAMPS)/dev ## what `Step` costs against the loop written by hand
 	$(PY) -m benchmarks.step_overhead
 bench-step-accuracy: $(STAMPS)/dev ## `Step` against one large batch, number by number

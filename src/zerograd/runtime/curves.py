@@ -20,6 +20,8 @@ from zerograd.lifecycle.events import Event
 from zerograd.runtime import torch_facts
 
 SLOTS = 256  # copies under way at a time
+AT_FIRST = 64  # numbers of one kind that are copied from a device; then every APART-th
+APART = 8
 _NEAR = 6  # frames between the call that is ticked off and us
 
 
@@ -59,7 +61,7 @@ class Curves:
 
     def __init__(self, trace: Any) -> None:
         self._trace: CurveSink | None = trace if hasattr(trace, "keeps") else None
-        self._lanes: dict[tuple[torch.device, torch.dtype], _Lane] = {}
+        self._lanes: dict[tuple[str, torch.device, torch.dtype], _Lane] = {}
         self._waiting: deque[tuple[Copy, str, Event, int]] = deque()
         self._norm: Number | None = None  # measured without a clip, for the next step
 
@@ -68,23 +70,31 @@ class Curves:
 
     def are_wanted(self, iteration: int) -> bool:
         """Is this iteration, or the one that may begin now, written down?"""
-        trace = self._trace
-        return trace is not None and (trace.keeps(iteration) or trace.keeps(iteration + 1))
+        return self.are_wanted_in(iteration) or self.are_wanted_in(iteration + 1)
+
+    def are_wanted_in(self, iteration: int) -> bool:
+        """Is this iteration written down?"""
+        return self._trace is not None and self._trace.keeps(iteration)
+
+    @property
+    def has_norm(self) -> bool:
+        """Has a norm been measured since the last step?"""
+        return self._norm is not None
 
     def loss(self, roots: Any, scale: Any = None) -> Number | None:
         """Take the loss that a backward begins at; the factor of a scaler is taken out."""
         if len(roots) != 1:
             return None
-        value = self.take(roots[0])
+        value = self.take("loss", roots[0])
         if value is None or scale is None:
             return value
-        factor = self.take(scale)
+        factor = self.take("scale", scale)
         if isinstance(value, Copy):
             value.divisor = factor if isinstance(factor, Copy) else None
             return value if value.divisor is not None else None
         return value / factor if isinstance(factor, float) and factor else None
 
-    def take(self, tensor: Any) -> Number | None:
+    def take(self, what: str, tensor: Any) -> Number | None:
         """Take one number; None if it is none, or cannot be had without waiting."""
         if type(tensor) not in (Tensor, torch.nn.Parameter) or tensor.numel() != 1:
             return None
@@ -92,11 +102,11 @@ class Curves:
             return None
         if tensor.device.type == "cpu":
             return float(tensor.item())
-        return self._copy(tensor) if tensor.device.type == "cuda" else None
+        return self._copy(what, tensor) if tensor.device.type == "cuda" else None
 
     def hold_norm(self, norm: Any) -> None:
         """Take a norm that was only measured, to be told with the next step."""
-        self._norm = self.take(norm)
+        self._norm = self.take("norm", norm)
 
     def held_norm(self) -> Number | None:
         """Return the norm that was measured since the last step."""
@@ -135,23 +145,32 @@ class Curves:
             self._waiting.popleft()
             self._trace.measured(event, iteration=iteration, extra={name: value})
 
-    def _copy(self, tensor: Tensor) -> Copy | None:
-        key = (tensor.device, tensor.dtype)
+    def _copy(self, what: str, tensor: Tensor) -> Copy | None:
+        key = (what, tensor.device, tensor.dtype)
         if len(self._waiting) >= SLOTS // 2 - 2:
             return None  # the device lags far behind
         lane = self._lanes.get(key)
         if lane is None:
             lane = self._lanes[key] = _Lane(tensor)
-        return lane.copy(tensor)
+        return lane.copy(tensor) if lane.is_due() else None
 
 
 class _Lane:
-    """Room in the host's memory for numbers of one kind from one device."""
+    """Room in the host's memory for numbers of one kind from one device.
+
+    A copy costs the host several microseconds, so after the first ones only some are made.
+    """
 
     def __init__(self, tensor: Tensor) -> None:
         self._values = torch.empty(SLOTS, dtype=tensor.dtype, pin_memory=True)
         self._arrived = [torch.cuda.Event() for _ in range(SLOTS)]
         self._next = 0
+        self._asked = 0
+
+    def is_due(self) -> bool:
+        """Is the next number to be copied?"""
+        self._asked += 1
+        return self._asked <= AT_FIRST or self._asked % APART == 0
 
     def copy(self, tensor: Tensor) -> Copy:
         slot, self._next = self._next, (self._next + 1) % SLOTS

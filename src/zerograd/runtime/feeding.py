@@ -16,6 +16,7 @@ from zerograd.runtime.memo import Memo, Symbol
 from zerograd.runtime.ride import Call, Leg, Ride, Ring, Rounds
 
 MOST_SYMBOLS = 8192
+_MEASURED = frozenset({ride.BACKWARD, ride.CLIP})
 
 Speak = Callable[[Finding, Event | None], None]
 
@@ -59,6 +60,7 @@ class Feeding:
         self._speak = speak
         self._trace = trace
         self.curves = Curves(trace)
+        self._asked, self._is_wanted = -1, False  # whether a round is written down
         self._word = word
         self._come_back = come_back
 
@@ -137,15 +139,18 @@ class Feeding:
         if going is None or trace is None:
             return
         rounds = self.memo.rounds + going.laps
+        symbols = leg.symbols
+        last = symbols[-1]
+        if rounds != self._asked:
+            self._asked, self._is_wanted = rounds, self.curves.are_wanted_in(rounds)
         extra = None
-        if self.curves and leg.kind != ride.CLEAR and self.curves.are_wanted(rounds):
+        if self._is_wanted and (leg.kind in _MEASURED or self.curves.has_norm):
             name, number = self._measure(leg.kind)
-            event = leg.symbols[-1].shown or leg.symbols[-1].event
-            extra = self.curves.told(name, number, event, rounds)
-        for symbol in leg.symbols[:-1]:
-            trace.write(symbol.shown or symbol.event, iteration=rounds)
-        symbol = leg.symbols[-1]
-        trace.write(symbol.shown or symbol.event, iteration=rounds, extra=extra)
+            extra = self.curves.told(name, number, last.shown or last.event, rounds)
+        if len(symbols) > 1:
+            for symbol in symbols[:-1]:
+                trace.write(symbol.shown or symbol.event, iteration=rounds)
+        trace.write(last.shown or last.event, iteration=rounds, extra=extra)
 
     def _measure(self, kind: int) -> tuple[str, Number | None]:
         """Measure what belongs to a call that is ticked off: no hook has its arguments at hand."""
@@ -154,8 +159,10 @@ class Feeding:
             roots = curves.found_near(torch_facts.ENGINE_CODE, torch_facts.ENGINE_ROOTS)
             return "loss", curves.loss(roots or ())
         if kind == ride.CLIP:
-            return "grad_norm", curves.take(curves.found_near(traced_calls.CLIP_CODE, "norm"))
-        return "grad_norm", curves.held_norm()
+            return "grad_norm", curves.take(
+                "norm", curves.found_near(traced_calls.CLIP_CODE, "norm")
+            )
+        return "grad_norm", curves.held_norm() if kind == ride.STEP else None
 
     def _count_lap(self) -> None:
         if self.ride is None:

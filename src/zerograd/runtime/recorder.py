@@ -88,7 +88,7 @@ class Recorder(Feeding):
     def clips(self, parameters: Any, norm: Any) -> None:
         number = None
         if self.curves and self.curves.are_wanted(self.memo.rounds):
-            number = self.curves.take(norm)
+            number = self.curves.take("norm", norm)
         mask = 0
         for parameter in [parameters] if isinstance(parameters, Tensor) else parameters:
             bucket = self.partition.bucket_of(parameter)

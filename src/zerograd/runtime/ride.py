@@ -138,7 +138,17 @@ class Ride:
             except ValueError:
                 self._end()
                 return False
-            if frame.f_lasti == leg.at and frame.f_code is leg.code and self._is_as_ever(leg):
+            if frame.f_lasti == leg.at and frame.f_code is leg.code:
+                canary = leg.canary
+                if canary is not None:
+                    # Is the gradient that the call is about there, or not, as in every lap?
+                    parameter = canary()
+                    if parameter is None or (parameter.grad is None) is leg.is_present:
+                        self._end()
+                        return False
+                    if leg.is_zeroed and self.laps & 1 and torch_facts.peek(parameter.grad):
+                        self._end()
+                        return False
                 self.leg = leg.next
                 if self._write is not None:
                     self._write(leg)
@@ -147,18 +157,6 @@ class Ride:
                 return True
         self._end()
         return False
-
-    def _is_as_ever(self, leg: Leg) -> bool:
-        """Is the gradient that the call is about there, or not there, as in every lap?"""
-        if leg.canary is None:
-            return True
-        parameter = leg.canary()
-        if parameter is None:
-            return False
-        grad = parameter.grad
-        if (grad is not None) is not leg.is_present:
-            return False
-        return not leg.is_zeroed or bool(self.laps & 1) or not torch_facts.peek(grad)
 
     def _end_lap(self) -> None:
         self.laps += 1
