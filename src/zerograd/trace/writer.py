@@ -256,17 +256,27 @@ class _Fold:
 
     def __init__(self) -> None:
         self.first = self.last = self.iterations = 0
-        self.events: Counter[str] = Counter()
+        self.events: dict[str, int] = {}
 
     def add(self, iteration: int, entries: Sequence[_Entry]) -> None:
-        self.add_counts(iteration, Counter(event.kind.value for _, event, _ in entries))
-
-    def add_counts(self, iteration: int, counts: Mapping[str, int]) -> None:
+        # Called for most iterations of a long run: no function is called in here.
         if not self.iterations:
             self.first = iteration
-        self.last = max(self.last, iteration)
+        if iteration > self.last:
+            self.last = iteration
         self.iterations += 1
-        self.events.update(counts)
+        events = self.events
+        for _, event, _ in entries:
+            kind = event.kind._value_
+            if kind in events:
+                events[kind] += 1
+            else:
+                events[kind] = 1
+
+    def add_counts(self, iteration: int, counts: Mapping[str, int]) -> None:
+        self.add(iteration, ())
+        for kind, count in counts.items():
+            self.events[kind] = self.events.get(kind, 0) + count
 
     def to_json(self) -> dict[str, Any]:
         return {
