@@ -123,6 +123,7 @@ bench-accuracy: $(STAMPS)/dev ## findings on pinned public code: precision and r
 	$(PY) -m benchmarks.accuracy.measure --corpus $(CORPUS) --results $(RESULTS)/accuracy_development.json
 bench-agreement: $(STAMPS)/dev ## 10,000 generated programs: the checker against the live witness
 	$(PY) -m benchmarks.agreement --programs $(PROGRAMS) --jobs $(JOBS)
+	$(PY) -m benchmarks.agreement.noticed
 bench-exhaustive: $(STAMPS)/dev ## 10,000 generated programs: the checker against brute force
 	$(PY) -m benchmarks.accuracy.agreement --count $(PROGRAMS) --results $(RESULTS)/exhaustive.json
 bench-check-speed: $(STAMPS)/dev ## how long `zerograd check` takes, beside ruff and rivals

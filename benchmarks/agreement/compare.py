@@ -19,6 +19,7 @@ from zerograd.static.check import Asked, Checker
 
 NOTES = ("ZG502", "ZG503", "ZG505")
 WORSE = frozenset({"ZG101", "ZG102", "ZG201", "ZG401", "ZG402", "ZG501", "ZG504"})
+RAISING = ("ZG104", "ZG302")  # faults that torch itself ends the run for
 MORE_DRAWS = 12  # of the data, before a finding of the checker counts as not seen
 ASKED = Asked(may=True, notes=True, offer=False)
 
@@ -118,7 +119,7 @@ def as_meant(text: str, read: list[Said]) -> str:
 
 
 def _way_to_live(said: Said, seen: Iterable[Said]) -> bool:
-    return any(sameness(said, each) for each in seen)
+    return any(sameness(said, each, confirming=True) for each in seen)
 
 
 def _explain_silence(said: Said, text: str, path: str, result: Comparison) -> None:
@@ -129,7 +130,7 @@ def _explain_silence(said: Said, text: str, path: str, result: Comparison) -> No
     ran = traceless = False
     for where in surroundings(text, MORE_DRAWS):
         outcome = run(text, path, where, traced=True)
-        if outcome.error_line in said.lines and said.code != "ZG104":
+        if outcome.error_line in said.lines and said.code not in RAISING:
             result.not_run.append(said)
             return
         if _ran_often(said, outcome):
@@ -149,7 +150,7 @@ def _ran_often(said: Said, outcome: Run) -> bool:
     A window that is cleared early needs steps to be one, a tail needs epochs, what is judged at
     the end needs an end, and an absent gradient ends the run.
     """
-    least = {"ZG104": 1, "ZG502": 4}.get(said.code, 3)
+    least = {"ZG104": 1, "ZG302": 2, "ZG502": 4}.get(said.code, 3)
     if said.code == "ZG501" and max(outcome.steps.values(), default=0) < 3:
         return False
     return all(outcome.lines[line] >= least for line in said.lines)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from itertools import islice
 from pathlib import Path
 
 from benchmarks.agreement.compare import compare
@@ -32,6 +33,31 @@ def notices(seed: int, corruption: Corruption) -> bool:
             return True  # a witness that breaks down is noticed, too
 
 
+# Where a corruption shows, if it is about something that few programs do.
+_THEMES = {
+    "assign": "assigned",
+    "synchronises": "replica",
+    "forwarded": "replica",
+    "Replicas": "replica",
+    "leaf": "leaf",
+    "Leaves": "leaf",
+    "summed": "window",
+    "tail": "window",
+    "scal": "amp",
+    "clip": "amp",
+    "awaiting": "amp",
+}
+
+
+def _likely(name: str, programs: int) -> list[int]:
+    """Return so many seeds, those of programs that may notice it."""
+    theme = next((theme for word, theme in _THEMES.items() if word in name), "")
+    if not theme:
+        return list(range(programs))
+    wanted = (seed for seed in range(100 * programs) if generate(seed).theme == theme)
+    return list(islice(wanted, programs))
+
+
 def first_to_notice(programs: int, results: Path) -> dict[str, int | None]:
     """Return for each corruption a seed that notices it, or None; what is known stays."""
     known = json.loads(results.read_text(encoding="utf-8")) if results.exists() else {}
@@ -42,7 +68,7 @@ def first_to_notice(programs: int, results: Path) -> dict[str, int | None]:
         others = sorted({seed for seed in found.values() if seed is not None})
         first = [] if before is None else [before]
         found[corruption.name] = None
-        for seed in dict.fromkeys((*first, *others, *range(programs))):
+        for seed in dict.fromkeys((*first, *others, *_likely(corruption.name, programs))):
             if seed not in agreed:
                 agreed[seed] = not disagrees(seed)
             if agreed[seed] and notices(seed, corruption):

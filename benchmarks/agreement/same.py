@@ -37,6 +37,7 @@ class Pair:
     # "line": both point at it; "trail": one points at a line of the other's trail; "code": nothing
     shares: str
     why: str
+    confirms: bool = True  # is what was read seen live by this? If not, it only explains what was
 
     @property
     def name(self) -> str:
@@ -50,12 +51,14 @@ PAIRS = (
         "trail",
         "the same empty step: reading knows of a path on which a loss was thrown away before it, "
         "this run took another",
+        confirms=False,
     ),
     Pair(
         "ZG401",
         "ZG102",
         "trail",
         "the same empty step: this run threw a loss away before it, on every path that is not so",
+        confirms=False,
     ),
     Pair(
         "ZG102",
@@ -87,12 +90,18 @@ PAIRS = (
 EXACT = "same code and line"
 
 
-def sameness(read: Said, seen: Said) -> str:
-    """Return why these two are one finding, or nothing if they are not."""
+def sameness(read: Said, seen: Said, *, confirming: bool = False) -> str:
+    """Return why these two are one finding, or nothing if they are not.
+
+    With `confirming` it is asked whether what was read has been seen, else whether what was seen
+    has been read.
+    """
     if read.code == seen.code and read.line == seen.line:
         return EXACT
     for pair in PAIRS:
         if (read.code, seen.code) != (pair.read, pair.seen):
+            continue
+        if not pair.confirms and (confirming or (read.certain and read.code == "ZG401")):
             continue
         if pair.shares == "code":
             return pair.name

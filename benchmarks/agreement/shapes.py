@@ -31,7 +31,7 @@ def _loop(draft: Draft, body: list[Node]) -> list[Node]:
             epoch = [*before, *epoch]
         else:
             outside = before
-        return [*start, *outside, Block("for epoch in range(4):", epoch, "loop: epochs")]
+        return [*start, *outside, Block("for epoch in range(5):", epoch, "loop: epochs")]
     return [*start, *before, *loop]
 
 
