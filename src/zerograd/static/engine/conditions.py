@@ -336,7 +336,7 @@ def _text(frame: Frame, node: ast.expr) -> str:
 def _is_counted(name: str) -> bool:
     """Does the name suggest a number that training counts up: `epoch`, but not `num_epoch`?"""
     words = words_of(name)
-    return not _COUNTED.isdisjoint(words) and _AMOUNTS.isdisjoint(words)
+    return not _COUNTED.isdisjoint(words) and (_AMOUNTS | _COUNTER_WORDS).isdisjoint(words)
 
 
 def _lasting(frame: Frame, node: ast.expr) -> set[ast.expr]:
@@ -387,7 +387,9 @@ def _atom(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -> 
             names.add(f".{inner.attr}")
             counter = counter or not _COUNTER_WORDS.isdisjoint(words_of(inner.attr))
             volatile = volatile or frame.unit.changes_attribute(inner.attr)
-            volatile = volatile or (_is_counted(inner.attr) and inner not in settled_ones)
+            counted = _is_counted(inner.attr) and isinstance(inner.value, ast.Name)
+            of_self = counted and inner.value.id == "self"  # type: ignore[attr-defined]
+            volatile = volatile or (of_self and inner not in settled_ones)
         elif isinstance(inner, ast.Call):
             volatile = volatile or not settled
         elif isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mod):

@@ -41,6 +41,8 @@ def is_open(
     assert step.event is not None
     if code in NEEDS_CERTAINTY and "[*]" in step.event.owner:
         return True  # one of several, and not always the same one
+    if code == "ZG303" and _is_stepped_by_scaler(step, buckets):
+        return True  # this step may be for runs without a scaler
     if code == "ZG402":
         # who makes the gradients by hand may use them twice
         return "[*]" in step.name or _is_assigned(verdict, buckets)
@@ -49,6 +51,17 @@ def is_open(
         switched = verdict.condition is not None and not varies(verdict.condition[0])
         return switched or not _is_surely_empty(step, buckets, made)
     return False
+
+
+def _is_stepped_by_scaler(step: Happening, buckets: Buckets) -> bool:
+    mine = set(step.event.buckets) if step.event is not None else set()
+    return any(
+        each.kind is EventKind.STEP
+        and each.scaler
+        and each.event is not None
+        and not mine.isdisjoint(each.event.buckets)
+        for each in buckets.happenings
+    )
 
 
 def _is_assigned(verdict: Verdict, buckets: Buckets) -> bool:

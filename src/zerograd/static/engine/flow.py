@@ -73,7 +73,8 @@ class Flow:
         self._tries: list[list[Point | None]] = []  # the points seen in each `try` that is open
         self.reached: dict[int, dict[str, set[Pair]]] = {}
         self.end: Point | None = None  # where the root ends
-        self.budget = 20_000  # nodes interpreted; past that the function is left alone
+        # nodes interpreted, those with many states counting more; past that the root is left alone
+        self.budget = 60_000
 
     def number(self, state: BucketState, doubt: Doubt) -> int:
         key = (state, doubt)
@@ -98,7 +99,7 @@ class Flow:
         for node in block:
             if point is None or self.budget <= 0:
                 return None
-            self.budget -= 1
+            self.budget -= 1 + sum(map(len, point.values())) // 8
             point = self._node(node, point, exits)
         return point
 

@@ -110,6 +110,10 @@ def _is_knob(frame: Frame, node: ast.If, kind: str) -> bool:
     """`PROFILE = False` at the top of a script: the training loop behind it is code as well."""
     dead = node.body if kind == "never" else node.orelse
     operand = node.test.operand if isinstance(node.test, ast.UnaryOp) else node.test
+    if isinstance(operand, ast.Compare) and any(
+        isinstance(each, ast.Constant) and each.value is None for each in operand.comparators
+    ):
+        return False  # whether something was given is asked again at the step
     return isinstance(operand, ast.Name | ast.Compare) and any(
         isinstance(each, ast.For | ast.While) and frame.unit.has_events(each)
         for part in dead

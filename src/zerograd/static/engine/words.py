@@ -61,7 +61,7 @@ _BESIDE = frozenset(
     (
         *("pre", "post", "before", "after", "on", "patch", "hook", "hooks", "register", "set"),
         *("get", "is", "has", "num", "global", "count", "function", "fn", "norm", "virtual"),
-        *("should", "steps"),
+        *("should", "steps", "scheduler", "sched", "warmup", "nesterov", "lookahead", "ema"),
     )
 )
 _SCALER_WORDS = frozenset(["scaler", "scalers", "gradscaler"])
