@@ -121,6 +121,8 @@ RESULTS  := benchmarks/results
 
 bench-accuracy: $(STAMPS)/dev ## findings on pinned public code: precision and recall
 	$(PY) -m benchmarks.accuracy.measure --corpus $(CORPUS) --results $(RESULTS)/accuracy_development.json
+bench-originals: $(STAMPS)/dev ## findings on untouched public code
+	$(PY) -m benchmarks.accuracy.originals --corpus $(CORPUS) --name development
 bench-agreement: $(STAMPS)/dev ## 10,000 generated programs: the checker against the live witness
 	$(PY) -m benchmarks.agreement --programs $(PROGRAMS) --jobs $(JOBS)
 	$(PY) -m benchmarks.agreement.noticed

@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "explanation" / "accuracy.md"
 LABELS = Path(__file__).with_name("labels.toml")
+PARTS = ("development", "held-out", "fresh-development", "fresh-held-out")
 HALVES = {"development": "accuracy_development.json", "held-out": "accuracy_held_out.json"}
 
 INTRODUCTION = """\
@@ -116,18 +117,24 @@ def recall_section(half: str, result: dict[str, Any]) -> list[str]:
     ]
 
 
-def originals_section(results: dict[str, dict[str, Any]]) -> list[str]:
+def originals_section() -> list[str]:
     labels = read_labels()
-    lines = ["## Staying silent", "", "Findings on the untouched code are read and labelled by"]
-    lines += ["someone who did not write the rules, given the file and the question only; those"]
-    lines += ["still unread are counted as not labelled.", ""]
-    lines += ["| half | training files | findings | true | arguable | false | not labelled |"]
-    lines += ["|---|--:|--:|--:|--:|--:|--:|"]
+    lines = ["## Staying silent", "", *_first_run()]
+    lines += ["What is said now, after that served to mend the checker too. Findings are read and"]
+    lines += ["labelled by someone who did not write the rules, given the file and the question"]
+    lines += ["only; those still unread are counted as not labelled.", ""]
+    lines += [
+        "| part | repositories | training files | findings | true | arguable | false | unread |"
+    ]
+    lines += ["|---|--:|--:|--:|--:|--:|--:|--:|"]
     rows: dict[str, list[str]] = {"true": [], "arguable": [], "false": []}
     commits = {r.folder: (r.name, r.commit[:10]) for r in read_corpus()}
-    for half, result in results.items():
+    for part in PARTS:
+        result = _load(f"originals_{part.replace('-', '_')}.json")
+        if result is None:
+            continue
         tally: Counter[str] = Counter()
-        for text in result["findings_on_originals"]:
+        for text in result["findings"]:
             place, code, _ = split_finding(text)
             label = labels.get((place, code))
             tally[label.verdict if label else "none"] += 1
@@ -138,7 +145,8 @@ def originals_section(results: dict[str, dict[str, Any]]) -> list[str]:
             row = f"- **{name}** `{commit}` `{inside}` {code}: {label.reason}"
             rows[label.verdict].append(row)
         lines.append(
-            f"| {half} | {result['training_files']} | {sum(tally.values())} | {tally['true']} "
+            f"| {part} | {result['repositories']} | {result['training_files']} "
+            f"| {sum(tally.values())} | {tally['true']} "
             f"| {tally['arguable']} | {tally['false']} | {tally['none']} |"
         )
     none = ["None labelled."]
@@ -146,6 +154,22 @@ def originals_section(results: dict[str, dict[str, Any]]) -> list[str]:
     lines += ["### True as stated, but harmless or intended", "", *(rows["arguable"] or none), ""]
     lines += ["### False alarms", "", *(rows["false"] or none), ""]
     return lines
+
+
+def _first_run() -> list[str]:
+    """The honest figure: code that nobody had run the checker on before."""
+    first = _load("originals_first_run.json")
+    if first is None:
+        return []
+    labels = first["labels"]
+    return [
+        f"On code that it had never been run on ({first['repositories']} repositories, "
+        f"{first['training_files']} distinct training files) the checker said "
+        f"{first['findings']} things the first time: {labels['true']} true, "
+        f"{labels['arguable']} arguable, {labels['false']} false. The aim is one false alarm in "
+        "500 files: it is missed.",
+        "",
+    ]
 
 
 def rivals_section(result: dict[str, Any]) -> list[str]:
@@ -209,7 +233,8 @@ def speed_section(result: dict[str, Any]) -> list[str]:
 
 def page() -> str:
     """Return the page's text from whatever results are there."""
-    lines = [INTRODUCTION.format(repositories=len(read_corpus()))]
+    halves = [each for half in HALVES for each in read_corpus(split=half)]
+    lines = [INTRODUCTION.format(repositories=len(halves))]
     found = {half: _load(name) for half, name in HALVES.items()}
     results = {half: result for half, result in found.items() if result is not None}
     for half, result in results.items():
@@ -217,7 +242,7 @@ def page() -> str:
     for half in HALVES:
         if half not in results:
             lines += [f"### {half}", "", "Not measured yet.", ""]
-    lines += originals_section(results)
+    lines += originals_section()
     rivals = _load("accuracy_rivals.json")
     if rivals is not None:
         lines += rivals_section(rivals)
