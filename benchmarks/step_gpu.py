@@ -361,7 +361,8 @@ def wrapped() -> dict[str, Any]:
     except ImportError:
         rows["Fabric"] = "not installed"
         return rows
-    for precision in ("32-true", "16-mixed", "bf16-mixed"):
+    # under "16-mixed" Fabric refuses every backward that is not its own
+    for precision in ("32-true", "bf16-mixed"):
         fabric = Fabric(accelerator="cuda", devices=1, precision=precision)
         model = copy.deepcopy(start)
         prepared, optimizer = fabric.setup(model, sgd(model))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import warnings
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -12,6 +14,17 @@ from zerograd import GradArena
 from zerograd.buffers.multiply import DTYPES, LARGE, multiply_
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+
+
+@contextmanager
+def no_waiting():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the mode calls itself a prototype
+        try:
+            torch.cuda.set_sync_debug_mode("error")
+            yield
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
 
 
 def values_of(dtype):
@@ -43,11 +56,8 @@ def test_a_clip_equals_torchs_and_does_not_wait():
         q.grad.copy_(p.grad)
     arena.clip_(1e9)  # compiles
     for max_norm in (1e9, 3.0):
-        torch.cuda.set_sync_debug_mode("error")
-        try:
+        with no_waiting():
             arena.clip_(max_norm)
-        finally:
-            torch.cuda.set_sync_debug_mode("default")
         nn.utils.clip_grad_norm_(apart, max_norm)
         for p, q in zip(apart, together, strict=True):
             torch.testing.assert_close(p.grad, q.grad, rtol=1e-6, atol=0)
