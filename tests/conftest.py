@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import signal
 from collections.abc import Callable, Generator
 from pathlib import Path
 from textwrap import dedent
@@ -15,6 +16,10 @@ GOLDEN = Path(__file__).parent / "golden"
 SOURCE = Path(__file__).parents[1] / "src" / "zerograd"
 LONG = 400
 WITHOUT_TORCH = "ZEROGRAD_TESTS_WITHOUT_TORCH"  # set where torch is missing on purpose
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A job in the background ignores interrupts, and so would all that the tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
