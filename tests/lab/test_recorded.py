@@ -16,6 +16,9 @@ from zerograd.lab.page import load_recorded
 from zerograd.lab.recorder import EXPERIMENTS, record
 from zerograd.lab.recorder.snippets import sources
 
+# torch 2.11 says so at the first profile of a process; newer ones do not
+pytestmark = pytest.mark.filterwarnings("ignore:.*Profiler clears events")
+
 RELATIVE, ABSOLUTE, SEEDS = 0.02, 1e-4, 0.03
 COUNTED_OVER_SEEDS = {
     "three_steps": 200,

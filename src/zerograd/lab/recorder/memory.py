@@ -19,14 +19,6 @@ def _model() -> nn.Sequential:
     return nn.Sequential(*(layer for pair in pairs for layer in pair))
 
 
-# events of all cycles, since older torch warns where it keeps the last one's only
-_METER: dict[str, Any] = {
-    "activities": [ProfilerActivity.CPU],
-    "profile_memory": True,
-    "acc_events": True,
-}
-
-
 def _peak(batch: int, clear: str, *, adam: bool) -> int:
     """Return the largest number of bytes alive during the fourth step.
 
@@ -36,7 +28,7 @@ def _peak(batch: int, clear: str, *, adam: bool) -> int:
     steps = 4
     inputs = torch.ones(batch, _WIDTH)
     gc.collect()
-    with profile(**_METER) as seen:
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
         model = _model()
         parameters = list(model.parameters())
         optimizer: torch.optim.Optimizer
@@ -116,7 +108,7 @@ def clear_cost() -> dict[str, Any]:
     for way in _ways():
         if way not in ("zero", "none", "arena"):
             continue  # where the call stands does not change the call
-        with profile(**_METER) as seen:
+        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
             model = _model()
             parameters = list(model.parameters())
             optimizer = torch.optim.SGD(parameters, lr=0.1)
