@@ -42,7 +42,7 @@ class Draft:
         made = Pair(self.network(net), "")
         made.opt = self.optimizer(opt, f"{made.net}.parameters()")
         self.pairs.append(made)
-        if self.chance(0.12):
+        if self.chance(0.2):
             self.write.helper("Holder")
             self.made.append((f"{opt}_holder", f"Holder({made.opt})"))
             made.holder = f"{self.own}{opt}_holder"

@@ -22,7 +22,7 @@ def amp(draft: Draft) -> None:
     write, scaler = draft.write, draft.write.scaler
     kind = draft.random.choices(
         ["right", "clip early", "clip late", "bypassed", "no update", "update early"],
-        [8, 3, 3, 4, 3, 6],
+        [8, 3, 3, 4, 3, 8],
     )[0]
     unscale = Line(f"{scaler}.unscale_({pair.opt})", "scaler: unscale_")
     step: Node = Line(f"{scaler}.step({pair.opt})", "step: scaler")
@@ -78,7 +78,7 @@ def _window(draft: Draft, net: str, pair: Pair) -> None:
         guard = f"count % {k} == 0"
     elif kind < 0.35:
         guard += " or i + 1 == len(loader)"
-    elif kind < 0.55:
+    elif kind < 0.58:
         guard = draft.random.choice(
             [f"(i + 1) % {k}", f"i % {k} == {k}", f"i % {k} == 0", "(i + 1) % 1 == 0"]
         )
@@ -107,7 +107,7 @@ def _window(draft: Draft, net: str, pair: Pair) -> None:
         draft.body += [*fill, Block(f"if {guard}:", step, "guard: counter"), *clear]
     else:
         draft.body += [*fill, Block(f"if {guard}:", [*step, *clear], "guard: counter")]
-    draft.epochs = draft.chance(0.7)
+    draft.epochs = draft.chance(0.85)
     if draft.epochs and draft.chance(0.15):
         draft.after_epoch = [*draft.write.step(pair), *draft.write.clear(pair)]
 
@@ -150,8 +150,8 @@ def replica(draft: Draft) -> None:
 THEMES: dict[Callable[[Draft], None], float] = {
     themes.plain: 14,
     themes.two: 6,
-    themes.one_loss: 7,
-    themes.gan: 13,
+    themes.one_loss: 9,
+    themes.gan: 15,
     themes.shared: 6,
     themes.unowned: 5,
     themes.leaf: 9,
@@ -161,6 +161,6 @@ THEMES: dict[Callable[[Draft], None], float] = {
     themes.critic: 4,
     themes.unseen: 3,
     amp: 22,
-    window: 21,
-    replica: 11,
+    window: 25,
+    replica: 12,
 }

@@ -105,7 +105,9 @@ class Idioms:
         """Write one clear in this way."""
         tag = f"clear: {kind}"
         net, opt = pair.net, pair.opt
-        if kind == "method" and not pair.holder:
+        if pair.holder and kind in ("optimizer", "helper"):
+            kind, tag = "method", "clear: method"  # who has one uses it
+        elif kind == "method" and not pair.holder:
             kind, tag = "optimizer", "clear: optimizer"
         if kind == "optimizer":
             return Line(f"{opt}.zero_grad()", tag)

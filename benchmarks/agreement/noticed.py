@@ -36,6 +36,7 @@ def notices(seed: int, corruption: Corruption) -> bool:
 # Where a corruption shows, if it is about something that few programs do.
 _THEMES = {
     "assign": "assigned",
+    "closure": "closure",
     "synchronises": "replica",
     "forwarded": "replica",
     "Replicas": "replica",

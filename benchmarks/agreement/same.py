@@ -34,7 +34,7 @@ class Pair:
 
     read: str  # what the checker calls it
     seen: str  # what the live witness calls it
-    # "line": both point at it; "trail": one points at a line of the other's trail; "code": nothing
+    # "line": both point at it; "trail": they name a line both; "code": nothing
     shares: str
     why: str
     confirms: bool = True  # is what was read seen live by this? If not, it only explains what was
@@ -107,6 +107,6 @@ def sameness(read: Said, seen: Said, *, confirming: bool = False) -> str:
             return pair.name
         if pair.shares == "line" and read.line == seen.line:
             return pair.name
-        if pair.shares == "trail" and (read.line in seen.lines or seen.line in read.lines):
+        if pair.shares == "trail" and read.lines & seen.lines:
             return pair.name
     return ""

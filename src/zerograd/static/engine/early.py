@@ -52,6 +52,7 @@ class EarlyClears:
             for key in node.inner | node.behind
             if key != SYNC and self._program.varies(node.loop, key)
         }
+        doubt: tuple[str, BucketState, bool] | None = None
         for owner, guard in self._window_guards(node):
             if varying - {guard}:
                 continue  # a condition of its own, which may be the window's start
@@ -65,17 +66,21 @@ class EarlyClears:
                 strict = guard in node.guards | node.behind
                 # A part that no loss fills, an unused head, is thrown away with the rest.
                 held = [b for b in held if self._is_filled(node, b, before)]
-                if held and all(self._drops(node, b, owner, guard, before, strict) for b in held):
-                    name = self._names.get(owner, owner)
-                    state = self._example(node, held[0], before)
-                    yield name, state, self._counts(guard)
+                drops = [self._drops(node, b, owner, guard, before, strict) for b in held]
+                name = self._names.get(owner, owner)
+                if drops and all(drops) and all(map(all, drops)):
+                    yield name, self._example(node, held[0], before), self._counts(guard)
                     return
-        yield from self._nested(node, node.loop)
+                if drops and all(map(any, drops)):
+                    doubt = doubt or (name, self._example(node, held[0], before), False)
+        nested = list(self._nested(node, node.loop))
+        yield from nested or ([doubt] if doubt is not None else [])
 
     def _nested(self, node: Happening, loop: Loop) -> Iterable[tuple[str, BucketState, bool]]:
         """The loop fills and clears in each round, and only the loop around it steps."""
-        if loop.pseudo or loop.once or any(self._program.varies(loop, key) for key in node.guards):
+        if loop.pseudo or loop.once:
             return
+        varies = any(self._program.varies(loop, key) for key in node.inner | node.behind)
         if loop.node is None or _TAKEN.search(node.unit.text_of(loop.node)):
             return  # each round's gradients are kept elsewhere
         assert node.event is not None
@@ -85,7 +90,7 @@ class EarlyClears:
                 continue
             dropped = [self._dropped_each_round(node, bucket, owner, loop) for bucket in held]
             if all(dropped):
-                yield self._names.get(owner, owner), dropped[0][0], True
+                yield self._names.get(owner, owner), dropped[0][0], not varies
                 return
 
     def _steps_around_only(self, owner: str, loop: Loop) -> bool:
@@ -117,7 +122,8 @@ class EarlyClears:
             for each in self._buckets.happenings
             if each.kind is EventKind.BACKWARD and each.event is not None and each.loop is loop
         }
-        if not inside or not self._stepped_on(owner) <= inside:
+        used = self._stepped_on(owner)
+        if not used or not used <= inside:
             return []
         states = [self._flow.states[n][0] for n, _ in self._flow.reached[id(node)].get(bucket, ())]
         fresh = [
@@ -173,8 +179,8 @@ class EarlyClears:
 
     def _drops(
         self, node: Happening, bucket: str, owner: str, guard: str, before: int, strict: bool
-    ) -> bool:
-        """Do all judged states lose something, but for those that another way stepped?"""
+    ) -> list[bool]:
+        """Tell of each judged state whether it loses something, but for those stepped otherwise."""
         drops = []
         for number, _ in self._judged(node, bucket, before):
             state = self._flow.states[number][0]
@@ -185,7 +191,7 @@ class EarlyClears:
                         for each in state.contributions
                     )
                 )
-        return bool(drops) and all(drops)
+        return drops
 
     def _is_meant(self, each: Contribution, owner: str, guard: str) -> bool:
         """Is it a loss for `owner`: its step uses it, and it is proved or nobody else could?"""
