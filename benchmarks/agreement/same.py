@@ -80,6 +80,12 @@ PAIRS = (
         "of several clears of one optimizer either may be named",
     ),
     Pair(
+        "ZG504",
+        "ZG203",
+        "code",
+        "a guard that never holds: reading names the guard, the run only sees that nothing steps",
+    ),
+    Pair(
         "ZG101",
         "ZG201",
         "line",

@@ -92,7 +92,7 @@ def windows(
                 and key not in each.guards | each.behind
                 and each.event.fills == {step.event.owner}
             ]
-            if modulo is None or not collected:
+            if modulo is None or not collected or _is_one(modulo.right):
                 continue
             sides = {
                 number * 2 + 1 in literals
@@ -181,6 +181,11 @@ def _never_of_one(window: Window, clear: Happening, test: ast.Compare) -> Findin
         advice=f"clear {window.step.name} right after its step",
         owner=window.step.name,
     )
+
+
+def _is_one(divisor: ast.expr) -> bool:
+    """Is it 1 written out? A window of one micro-batch is none."""
+    return isinstance(divisor, ast.Constant) and divisor.value == 1
 
 
 def _finding(window: Window, code: str, node: ast.AST, **names: str) -> Finding:
