@@ -236,3 +236,17 @@ def test_a_loop_body_that_is_compiled_whole():
         optimizer.zero_grad()
     for a, b in zip(hand.parameters(), ours.parameters(), strict=True):
         torch.testing.assert_close(a, b)
+
+
+def test_a_step_that_is_collected_while_others_are_looked_at_disturbs_nobody():
+    from zerograd.training import ownership
+
+    model, other = nn.Linear(2, 1), nn.Linear(2, 1)
+    step = Step(torch.optim.SGD(model.parameters(), lr=0.1))
+    old = Step(torch.optim.SGD(other.parameters(), lr=0.1))
+    looked_at = iter(ownership._GUARDS)
+    next(looked_at)
+    old.close()
+    list(looked_at)
+    again = Step(torch.optim.SGD(other.parameters(), lr=0.1))
+    assert step is not again

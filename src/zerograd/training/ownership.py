@@ -61,7 +61,11 @@ class Guard:
     def release(self) -> None:
         for handle in self.handles:
             handle.remove()
-        _GUARDS.discard(self)
+        # The garbage collector may call this while others go through the guards, so the set is
+        # left as it is: who owns nothing is in nobody's way, and leaves it when it is gone.
+        self.owned = {}
+        self.scaler = None
+        self.is_open = False
 
 
 _GUARDS: weakref.WeakSet[Guard] = weakref.WeakSet()
