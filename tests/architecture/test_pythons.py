@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from conftest import WITHOUT_TORCH
 from tests.architecture.pythons import OTHERS
-from tests.conftest import WITHOUT_TORCH
 
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / ".cache" / "pythons"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-CONFTEST = Path(__file__).parents[1] / "conftest.py"
+ROOT = Path(__file__).parents[2]
 TESTS = """
 import pytest
 
@@ -25,9 +25,9 @@ def test_known():
 def outcome(folder: Path, text: str, **env: str) -> subprocess.CompletedProcess[str]:
     (folder / "test_it.py").write_text(text, encoding="utf-8")
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider",
+        [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "-p", "no:cacheprovider",
          "-c", os.devnull, "--rootdir", str(folder), str(folder / "test_it.py")],
-        cwd=CONFTEST.parents[1], env={**os.environ, **env}, capture_output=True, text=True,
+        cwd=ROOT, env={**os.environ, **env}, capture_output=True, text=True,
         timeout=60, check=False,
     )  # fmt: skip
 
@@ -50,3 +50,15 @@ def test_a_module_that_is_skipped_whole_fails_there_too(tmp_path):
     assert outcome(tmp_path, text, CI="true").returncode == 2
     # 5: nothing was run
     assert outcome(tmp_path, text, CI="").returncode == 5
+
+
+@pytest.mark.parametrize(("ci", "code"), [("true", 2), ("", 5)])
+def test_the_exercises_are_held_to_it_too(tmp_path, ci, code):
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['torch'] = None\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+         "modules/ml/systems/none-safe-clear/python"],
+        cwd=ROOT, env={**os.environ, "CI": ci, "PYTHONPATH": str(tmp_path)},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stdout

@@ -23,8 +23,8 @@ def uri(path: str, separator: str = os.sep) -> str:
 
     >>> uri("my models/train#2.py", separator="/")
     'my%20models/train%232.py'
-    >>> uri("C:\\\\work\\\\train.py", separator="\\\\")
-    'file:///C:/work/train.py'
+    >>> uri("C:\\\\lab\\\\train.py", separator="\\\\")
+    'file:///C:/lab/train.py'
     """
     plain = slashed(path, separator)
     if _DRIVE.match(plain):

@@ -115,17 +115,3 @@ def shared_device(weight: Any, loss: torch.Tensor) -> torch.device:
             "for the device. Give the weight as a Python number, or move it with weight.cpu()."
         )
     return device
-
-
-def check_grads(grads: list[Any], parameters: list[torch.Tensor]) -> None:
-    if len(grads) != len(parameters):
-        raise ValueError(
-            f"the state holds gradients of {len(grads)} parameters, but this Step owns "
-            f"{len(parameters)}"
-        )
-    for index, (grad, parameter) in enumerate(zip(grads, parameters, strict=True)):
-        if grad is not None and (grad.shape != parameter.shape or grad.dtype != parameter.dtype):
-            raise ValueError(
-                f"the state's gradient {index} has shape {tuple(grad.shape)} and {grad.dtype}, "
-                f"but the parameter has {tuple(parameter.shape)} and {parameter.dtype}"
-            )

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from zerograd.errors import StepError
 from zerograd.training.arguments import evaluate, refuse_loss
-from zerograd.training.normalise import Weight
+from zerograd.training.normalise import DeviceLedger, HostLedger, Weight
 from zerograd.training.ranks import Ranks
 
 Evaluation = tuple[Callable[[], torch.Tensor], Weight]
@@ -52,9 +52,10 @@ def check_evaluation(loss: object, optimizer: Optimizer) -> Callable[[], torch.T
 def send_all(
     evaluations: Sequence[Evaluation],
     send: Callable[[torch.Tensor, Weight], None],
+    ledger: HostLedger | DeviceLedger,
     ranks: Ranks | None,
-) -> Any:
-    """Evaluate and send backward every loss of a window; return their weighted sum."""
+) -> torch.Tensor:
+    """Evaluate and send backward every loss of a window; return their mean, over all ranks."""
     total: Any = 0.0
     last = len(evaluations) - 1
     for index, (function, weight) in enumerate(evaluations):
@@ -65,4 +66,9 @@ def send_all(
             refuse_loss(loss)
         send(loss, weight)
         total = total + loss.detach() * weight
-    return total
+    weights, _ = ledger.state()
+    if ranks is not None:
+        total = ranks.sum_on_device(total.double())
+        weights = ranks.sum_on_host(weights)
+    mean: torch.Tensor = (total / weights).reshape(())
+    return mean

@@ -13,10 +13,9 @@ from torch.optim import Optimizer
 
 from zerograd.buffers.arena import GradArena
 from zerograd.errors import StepError
-from zerograd.training import closures, misuse, ownership
+from zerograd.training import closures, misuse, normalise, ownership, saved
 from zerograd.training.arguments import (
     check_clip,
-    check_grads,
     evaluate,
     find_scaler,
     list_models,
@@ -27,14 +26,7 @@ from zerograd.training.arguments import (
 from zerograd.training.canaries import Canaries
 from zerograd.training.gradients import Gradients
 from zerograd.training.neighbours import Neighbours
-from zerograd.training.normalise import (
-    HEAVIEST,
-    LIGHTEST,
-    DeviceLedger,
-    HostLedger,
-    Weight,
-    check_weight,
-)
+from zerograd.training.normalise import DeviceLedger, HostLedger, Weight, check_weight
 from zerograd.training.ranks import find_ranks, raise_if_lost_rank
 from zerograd.training.schedule import list_schedulers
 from zerograd.training.update import Updater
@@ -212,7 +204,7 @@ class Step:
             raise StepError(misuse.BROKEN)
         if weight.__class__ is not float:
             weight = check_weight(weight)
-        elif weight and not LIGHTEST <= weight <= HEAVIEST:
+        elif weight and not normalise.LIGHTEST <= weight <= normalise.HEAVIEST:
             check_weight(weight)
         if self._closure_wanted:
             self._evaluations.append((closures.check_evaluation(loss, self._optimizers[0]), weight))
@@ -271,7 +263,7 @@ class Step:
         """
         self._updater.settle()
         total, scale = self._ledger.state()
-        state: dict[str, Any] = {"version": 1, "scale": scale, "drawn": 0, "count": 0}
+        state = saved.between_windows(scale)
         if not self._guard.is_open:
             return state if self._resumed is None else self._resumed
         self._canaries.check()
@@ -288,13 +280,9 @@ class Step:
         """Take over a saved state; the next block goes on with the window it was saved in."""
         if self._guard.is_open:
             raise StepError("load_state_dict() was called inside the block. Call it before.")
-        if not isinstance(state, dict) or state.get("version") != 1:
-            raise ValueError("this is not a state of zerograd.Step (version 1)")
-        grads = state.get("grads")
-        if grads is not None:
-            check_grads(grads, self._gradients.parameters)
+        saved.check_state(state, self._gradients.parameters)
         self._ledger.restore(0.0, float(state["scale"]))
-        self._resumed = dict(state) if grads is not None else None
+        self._resumed = dict(state) if state.get("grads") is not None else None
 
     # inside
 
@@ -368,14 +356,10 @@ class Step:
         """The window's mean loss with its gradients in place, as a closure must give it."""
         self._gradients.clear()
         self._ledger.reset()
-        mean = closures.send_all(self._evaluations, self._run_backward, self._ranks)
-        total, _ = self._ledger.state()
-        if self._ranks is not None:
-            mean = self._ranks.sum_on_device(mean.double())
-            total = self._ranks.sum_on_host(total)
+        mean = closures.send_all(self._evaluations, self._run_backward, self._ledger, self._ranks)
         factor = self._ledger.close(self._ranks)
         self._updater.edit(self._gradients.parameters, factor)
-        return (mean / total).reshape(())  # type: ignore[no-any-return]
+        return mean
 
     def _leave(self, is_done: bool) -> None:
         self._gradients.clear()
@@ -405,12 +389,8 @@ class Step:
     def _continue_window(self) -> None:
         state, self._resumed = self._resumed, None
         assert state is not None
-        self._gradients.put(state["grads"])
-        if self._scaler is not None:  # it makes its scale at the first call, which may not come
-            self._scaler.scale(torch.zeros((), device=self._gradients.parameters[0].device))
-        self._ledger.restore(float(state["total"]), float(state["scale"]))
-        self._count = int(state["count"])
-        self._drawn_before = int(state["drawn"])
+        saved.put_back(state, self._gradients, self._ledger, self._scaler)
+        self._count, self._drawn_before = int(state["count"]), int(state["drawn"])
         if self._count:
             self._canaries.choose(self._gradients.parameters)
             self._canaries.record()

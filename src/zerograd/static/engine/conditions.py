@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.atoms import Atom, atom_of
 from zerograd.static.engine.ir import RAISE, Block, Branch, Jump, has_effect
 from zerograd.static.engine.values import (
     Constant,
@@ -25,7 +26,7 @@ from zerograd.static.engine.values import (
     Tested,
     Value,
 )
-from zerograd.static.engine.words import is_optimizer_name, words_of
+from zerograd.static.engine.words import is_optimizer_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.frame import Frame
@@ -46,60 +47,6 @@ _SIGN: dict[type[ast.cmpop], str] = {
     ast.Gt: ">",
     ast.In: "in",
 }
-_COUNTER_WORDS = frozenset(
-    [
-        "accum",
-        "accumulate",
-        "accumulation",
-        "accumulated",
-        "acc",
-        "sync",
-        "boundary",
-        "update",
-        "freq",
-        "every",
-    ]
-)
-
-
-_COUNTED = frozenset(
-    (
-        "iteration",
-        "iter",
-        "step",
-        "epoch",
-        "idx",
-        "index",
-        "count",
-        "counter",
-        "it",
-        "batch",
-        "round",
-    )
-)
-_AMOUNTS = frozenset(("num", "n", "max", "min", "total", "per", "every", "size", "first", "should"))
-# attributes that hold what was set before the training began
-_SETTINGS = frozenset(
-    (
-        *("config", "configs", "conf", "cfg", "args", "arg", "opt", "opts", "options", "flags"),
-        *("hparams", "hps", "hp", "params", "settings"),
-    )
-)
-
-
-class Atom:
-    """What is known of one condition."""
-
-    __slots__ = ("counter", "names", "node", "text", "volatile")
-
-    def __init__(
-        self, node: ast.expr | None, text: str, names: frozenset[str], volatile: bool, counter: bool
-    ) -> None:
-        self.node = node
-        self.text = text  # as the user wrote it
-        self.names = names
-        self.volatile = volatile  # may change between iterations whatever its names do
-        self.counter = counter  # counts micro-batches, as far as its shape tells
 
 
 class Test:
@@ -333,70 +280,5 @@ def _text(frame: Frame, node: ast.expr) -> str:
     return frame.unit.source.segment(node).replace(" ", "").strip("()")
 
 
-def _is_counted(name: str) -> bool:
-    """Does the name suggest a number that training counts up: `epoch`, but not `num_epoch`?"""
-    words = words_of(name)
-    return not _COUNTED.isdisjoint(words) and (_AMOUNTS | _COUNTER_WORDS).isdisjoint(words)
-
-
-def _lasting(frame: Frame, node: ast.expr) -> set[ast.expr]:
-    """Return the objects in `node` of which a plain attribute or a setting is asked.
-
-    Those hold from one call of a method to the next; `self.state.step` may not.
-    """
-    found: set[ast.expr] = set()
-    for inner in frame.unit.parts_of(node):
-        if not isinstance(inner, ast.Attribute):
-            continue
-        base, name = inner.value, inner.attr
-        if isinstance(base, ast.Attribute) and not _SETTINGS.isdisjoint(words_of(base.attr)):
-            name = base.attr
-            base = base.value
-        if isinstance(base, ast.Name):
-            owner = frame.lookup(base.id)
-            if isinstance(owner, Instance) and frame.program.is_set_once(owner, name):
-                found.add(base)
-    for inner in frame.unit.parts_of(node):
-        if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Attribute):
-            base = inner.value.value
-            if _SETTINGS.isdisjoint(words_of(inner.value.attr)):
-                found.discard(base)
-    return found
-
-
 def _atom(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -> Test:
-    """Return the atom; `settled` if a call in it gives the same for the same operands."""
-    spelled: list[str] = []
-    names: set[str] = set()
-    volatile = counter = False
-    lasting = _lasting(frame, node)
-    settled_ones = {
-        each
-        for each in frame.unit.parts_of(node)
-        if isinstance(each, ast.Attribute) and each.value in lasting
-    }
-    for inner in frame.unit.parts_of(node):
-        if isinstance(inner, ast.Name):
-            word, behind, changes = frame.spelling(inner.id)
-            spelled.append(word)
-            if inner not in lasting:
-                names |= behind
-            volatile = volatile or changes
-            counter = counter or not _COUNTER_WORDS.isdisjoint(words_of(inner.id))
-        elif isinstance(inner, ast.Attribute):
-            names.add(f".{inner.attr}")
-            counter = counter or not _COUNTER_WORDS.isdisjoint(words_of(inner.attr))
-            volatile = volatile or frame.unit.changes_attribute(inner.attr)
-            counted = _is_counted(inner.attr) and isinstance(inner.value, ast.Name)
-            of_self = counted and inner.value.id == "self"  # type: ignore[attr-defined]
-            volatile = volatile or (of_self and inner not in settled_ones)
-        elif isinstance(inner, ast.Call):
-            volatile = volatile or not settled
-        elif isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mod):
-            counter = True
-            volatile = True  # a remainder that never changes would not be asked for
-    key = f"{text}|{','.join(spelled)}"
-    frame.program.note_atom(
-        key, Atom(node, frame.unit.source.segment(node), frozenset(names), volatile, counter)
-    )
-    return Test("atom", key)
+    return Test("atom", atom_of(frame, node, text, settled=settled))

@@ -13,7 +13,8 @@ from zerograd.static.engine.ir import Happening, Loop
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
-    from zerograd.static.engine.flow import Flow, Pair
+    from zerograd.static.engine.flow import Flow
+    from zerograd.static.engine.points import Pair
     from zerograd.static.engine.program import Program
 
 

@@ -28,14 +28,19 @@ from zerograd.static.engine.ir import (
     has_effect,
     walk,
 )
-
-Literals = frozenset[int]  # atom number * 2, plus 1 where it is true
-Pair = tuple[int, Literals]  # state number and literals
-Point = dict[str, frozenset[Pair]]  # bucket -> pairs
+from zerograd.static.engine.points import (
+    NO_LITERALS,
+    Pair,
+    Point,
+    assume,
+    dropped,
+    is_reachable,
+    join,
+    known,
+)
 
 MOST_PAIRS = 256
 MOST_ROUNDS = 24
-NO_LITERALS: Literals = frozenset()
 _SETTLING = (EventKind.CLEAR, EventKind.BACKWARD, EventKind.ASSIGN)
 
 
@@ -92,7 +97,7 @@ class Flow:
     def run(self, block: Block, point: Point | None) -> Point | None:
         exits = Exits()
         end = self._block(block, point, exits)
-        self.end = _join([end, *exits.returns])
+        self.end = join([end, *exits.returns])
         return self.end
 
     def _block(self, block: Block, point: Point | None, exits: Exits) -> Point | None:
@@ -229,12 +234,12 @@ class Flow:
         if atom is None:
             then, otherwise = point, point
         else:
-            then = _assume(point, atom * 2 + 1, atom * 2)
-            otherwise = _assume(point, atom * 2, atom * 2 + 1)
-        return _join(
+            then = assume(point, atom * 2 + 1, atom * 2)
+            otherwise = assume(point, atom * 2, atom * 2 + 1)
+        return join(
             [
-                self._block(node.then, then, exits) if _is_reachable(then) else None,
-                self._block(node.otherwise, otherwise, exits) if _is_reachable(otherwise) else None,
+                self._block(node.then, then, exits) if is_reachable(then) else None,
+                self._block(node.otherwise, otherwise, exits) if is_reachable(otherwise) else None,
             ]
         )
 
@@ -245,7 +250,7 @@ class Flow:
             return self._known[key]
         inner = Exits()
         end = self._block(node.body, point, inner)
-        result = self._known[key] = _join([end, *inner.returns])
+        result = self._known[key] = join([end, *inner.returns])
         return result
 
     def _attempt(self, node: Attempt, point: Point, exits: Exits) -> Point | None:
@@ -255,19 +260,19 @@ class Flow:
             whole = Attempt(node.body, node.handlers, node.otherwise, [])
             end = self._attempt(whole, point, inner)
             for way in Exits.__slots__:
-                passed = self._block(node.finally_, _join(getattr(inner, way)), exits)
+                passed = self._block(node.finally_, join(getattr(inner, way)), exits)
                 if passed is not None:
                     getattr(exits, way).append(passed)
             return self._block(node.finally_, end, exits)
         self._tries.append([point])
         end = self._block(node.body, point, exits)
-        anywhere = _join([*self._tries.pop()])
+        anywhere = join([*self._tries.pop()])
         if end is not None:
             end = self._block(node.otherwise, end, exits)
         ends = [end]
         for handler in node.handlers:
             ends.append(self._block(handler, anywhere, exits))
-        return _join(ends)
+        return join(ends)
 
     def _loop(self, node: Loop, point: Point, exits: Exits) -> Point | None:
         """Three rounds at least, then until nothing new comes round."""
@@ -275,7 +280,7 @@ class Flow:
             inner = Exits()
             end = self._block(node.body, point, inner)
             exits.returns.extend(inner.returns)
-            return _join([end, *inner.breaks, *inner.continues])
+            return join([end, *inner.breaks, *inner.continues])
         varying = self._varying.get(id(node), frozenset())
         first = self._firsts.get(id(node), NO_LITERALS)
         later = frozenset(each ^ 1 for each in first)
@@ -284,7 +289,7 @@ class Flow:
             if isinstance(reset, Reset):
                 point = self._reset(reset, point)
         if first:
-            point = _known(point, first)
+            point = known(point, first)
         seen: dict[str, set[Pair]] = {bucket: set(pairs) for bucket, pairs in point.items()}
         ends: list[Point | None] = []
         now: Point | None = point
@@ -294,15 +299,15 @@ class Flow:
             inner = Exits()
             end = self._block(node.body, now, inner)
             exits.returns.extend(inner.returns)
-            ends.extend(_dropped(each, varying) for each in inner.breaks)
-            back = _join([end, *inner.continues])
+            ends.extend(dropped(each, varying) for each in inner.breaks)
+            back = join([end, *inner.continues])
             if back is None:
                 break
             back = {bucket: self._turned(pairs, varying) for bucket, pairs in back.items()}
             if later:
-                back = _known(back, later)
+                back = known(back, later)
             if number >= 3 and not node.endless:
-                ends.append(_dropped(back, varying))
+                ends.append(dropped(back, varying))
             fresh = {
                 bucket: frozenset(pairs - seen.setdefault(bucket, set()))
                 for bucket, pairs in back.items()
@@ -315,7 +320,7 @@ class Flow:
                 now = fresh
             else:
                 break
-        after = _join(ends)
+        after = join(ends)
         if after is None:
             return None
         return self._block(node.otherwise, after, exits) if node.otherwise else after
@@ -357,53 +362,3 @@ class Flow:
         if len(found) > MOST_PAIRS:
             found = {(number, NO_LITERALS) for number, _ in found}
         return frozenset(found)
-
-
-def _assume(point: Point, holds: int, fails: int) -> Point:
-    """Return the pairs on one side of a branch, which then know that side."""
-    return {
-        bucket: frozenset(
-            [
-                (number, literals if holds in literals else literals | {holds})
-                for number, literals in pairs
-                if fails not in literals
-            ]
-        )
-        for bucket, pairs in point.items()
-    }
-
-
-def _known(point: Point, literals: Literals) -> Point:
-    """Return the point with literals that hold there whatever the path."""
-    return {
-        bucket: frozenset((number, each | literals) for number, each in pairs)
-        for bucket, pairs in point.items()
-    }
-
-
-def _is_reachable(point: Point) -> bool:
-    return not point or any(point.values())
-
-
-def _dropped(point: Point, varying: frozenset[int]) -> Point:
-    """After a loop its own conditions say nothing any more."""
-    return {
-        bucket: frozenset(
-            (number, frozenset(each for each in literals if each >= 0 and each // 2 not in varying))
-            for number, literals in pairs
-        )
-        for bucket, pairs in point.items()
-    }
-
-
-def _join(points: list[Point | None]) -> Point | None:
-    found = [point for point in points if point is not None]
-    if not found:
-        return None
-    if len(found) == 1:
-        return found[0]
-    joined: Point = {}
-    for point in found:
-        for bucket, pairs in point.items():
-            joined[bucket] = joined[bucket] | pairs if bucket in joined else pairs
-    return joined

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
@@ -52,7 +53,7 @@ class TooLong(Exception):
     """Reading has taken more work than a file is given."""
 
 
-class Objects:
+class Objects(ABC):
     """What has been made and met so far.
 
     A new object has a provisional key until it is first given a name; then the
@@ -151,13 +152,13 @@ class Objects:
         """Does a function that the loop calls give the name its value?"""
         return bool(frame.versions.get(name)) and not self.is_open_at(loop, frame)
 
+    @abstractmethod
     def is_open_at(self, loop: Loop, frame: Frame) -> bool:
         """Does the loop stand in this function, or in one that it is called from?"""
-        raise NotImplementedError
 
+    @abstractmethod
     def is_stored(self, loop: Loop, name: str) -> bool:
         """Does the loop assign the name anew?"""
-        raise NotImplementedError
 
     def new_scaler(self, live: bool = True) -> Scaler:
         return Scaler(self._provisional("scaler"), live)
@@ -272,9 +273,9 @@ class Objects:
             return None
         return self.named_optimizer(self._qualified(frame, receiver))
 
+    @abstractmethod
     def wrapped_optimizer(self, frame: Frame, instance: Instance) -> Optimizer | None:
         """Return the one optimizer that an object with a step() of its own keeps inside."""
-        raise NotImplementedError
 
     def _is_cleared_and_stepped(self, frame: Frame, path: str) -> bool:
         """Does the file step and clear something of that name, or hand it to a scaler's step?"""

@@ -9,7 +9,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
-from zerograd.static.engine.conditions import SYNC, Atom, Test
+from zerograd.static.engine.atoms import Atom
+from zerograd.static.engine.conditions import SYNC, Test
 from zerograd.static.engine.expressions import evaluate
 from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.ir import Loop
