@@ -34,6 +34,8 @@ def apply_allowances(
     comment for a hidden finding is not called idle. A finding in another module
     is allowed by the comments there.
     """
+    if not findings and "zerograd:" not in source.text:
+        return [], set()  # `noqa` alone is never at fault
     judged = _Comments(source, others)
     kept = [finding for finding in findings if not judged.allow(finding)]
     for allowance in judged.of(source.path):

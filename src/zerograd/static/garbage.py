@@ -1,22 +1,21 @@
 """Python's collector kept from walking over syntax trees again and again.
 
 Trees are many small objects, and nearly all of them go by reference counts. In
-a process of our own the collector therefore runs between files only, now and
-then: that saves a quarter of the time and keeps memory bounded.
+a process of our own the collector therefore runs between files only, and only
+once enough objects have stayed behind: what it costs is paid for those that stay.
 """
 
 from __future__ import annotations
 
 import gc
 
-FILES = 64  # between two collections
+MOST_LEFT = 2_000_000  # objects that may have stayed since the last collection
 
 
 class Sweeper:
     """Holds the collector off from one `with` to its end, and runs it every so many files."""
 
     def __init__(self) -> None:
-        self._files = 0
         self._was_on = False
 
     def __enter__(self) -> Sweeper:
@@ -34,6 +33,5 @@ class Sweeper:
         gc.freeze()  # what is there now stays: no need to look at it again
 
     def file_done(self) -> None:
-        self._files += 1
-        if self._files % FILES == 0:
+        if gc.get_count()[0] > MOST_LEFT:
             gc.collect()

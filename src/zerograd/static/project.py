@@ -15,9 +15,10 @@ from zerograd.errors import UnreadableSourceError
 from zerograd.static.source import Source, shown_path
 
 MOST_BYTES = 2_000_000  # a module larger than that is data or generated
-MOST_KEPT = 256  # parsed modules held at a time
+MOST_KEPT = 64  # parsed modules held at a time: files that import each other come together
 MOST_PER_FILE = 100  # modules that the check of one file may look into
 MOST_AROUND = 600  # files whose text is searched for callers
+MOST_PLACES = 4  # projects whose texts are held for that at a time
 AROUND = 600  # bytes before and after a call in which its caller's clear would stand
 MOST_PARENTS = 12  # folders to climb
 _WORDS = (b"backward", b"zero_grad", b".step(", b".grad", b"optim.", b"Optimizer", b"unscale_")
@@ -95,10 +96,12 @@ class Project:
             re.MULTILINE,
         )
         call = re.compile(rb"(?<!def )\b" + re.escape(name.encode()) + rb"\s*\(")
+        # what every such file holds, asked first: the pattern of the import is slow
+        needed = (stem.encode(), name.encode(), owner.encode())
         return any(
             b"zero_grad" in data[max(0, found.start() - AROUND) : found.end() + AROUND]
             for path, data in self._clearing(os.path.dirname(own))
-            if path != own and imports.search(data) and owner.encode() in data
+            if path != own and all(each in data for each in needed) and imports.search(data)
             for found in call.finditer(data)
         )
 
@@ -108,6 +111,8 @@ class Project:
         known = self._clearers.get(top)
         if known is not None:
             return known
+        if len(self._clearers) >= MOST_PLACES:
+            self._clearers.pop(next(iter(self._clearers)))  # the oldest
         found: list[tuple[str, bytes]] = []
         read = 0
         for place, folders, files in os.walk(top):
@@ -197,17 +202,20 @@ class Project:
         return names
 
     def _load(self, path: str) -> Source | None:
-        if path in self._sources:
-            return self._sources[path]
-        if len(self._sources) >= MOST_KEPT:
-            self._sources.pop(next(iter(self._sources)))  # the oldest
-        source = self._sources[path] = _read(path)
+        known = path in self._sources
+        source = self._sources.pop(path) if known else _read(path)
+        self._hold(path, source)
         return source
 
     def keep(self, source: Source) -> None:
         """Remember a source that was parsed to be checked, so that it is not parsed again."""
-        if len(self._sources) < MOST_KEPT:
-            self._sources[os.path.abspath(source.path)] = source
+        self._hold(os.path.abspath(source.path), source)
+
+    def _hold(self, path: str, source: Source | None) -> None:
+        """Put a module last in the row of those that are held; the one longest unused goes."""
+        self._sources[path] = source
+        if len(self._sources) > MOST_KEPT:
+            self._sources.pop(next(iter(self._sources)))
 
 
 def _bytes(path: str) -> bytes:

@@ -44,6 +44,13 @@ class Outcome:
 def analyze(source: Source, project: Project | None, wrappers: Wrappers) -> Outcome:
     """Return the findings of one file, the uncertain ones and the notes included."""
     program = Program(source, project, wrappers)
+    try:
+        return _findings(program)
+    finally:
+        program.close()
+
+
+def _findings(program: Program) -> Outcome:
     if _is_foreign(program):
         return Outcome([], 0)
     findings: list[Finding] = []

@@ -14,6 +14,7 @@ from zerograd.static.engine.emit import emit
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import PAUSE
 from zerograd.static.engine.keys import joined, keys_of
+from zerograd.static.engine.objects import TooLong
 from zerograd.static.engine.training import touch
 from zerograd.static.engine.values import (
     NOTHING,
@@ -44,9 +45,11 @@ CUTS = frozenset(
 
 def evaluate(frame: Frame, node: ast.AST) -> Value:
     """Return what `node` stands for; events inside it go to the frame."""
-    frame.program.spend()
-    read = _READERS.get(type(node))
-    return read(frame, node) if read is not None else _other(frame, node)
+    program = frame.program
+    program.fuel -= 1
+    if program.fuel < 0:
+        raise TooLong
+    return _READERS.get(type(node), _other)(frame, node)
 
 
 def _other(frame: Frame, node: ast.AST) -> Value:

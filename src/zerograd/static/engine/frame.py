@@ -78,10 +78,9 @@ class Frame:
 
     def lookup(self, name: str) -> Value:
         """Return what a name stands for here."""
-        for scope in (self.locals, self.closure, self.globals):
-            value = scope.get(name)
-            if value is not None:
-                return value
+        value = self.locals.get(name) or self.closure.get(name) or self.globals.get(name)
+        if value is not None:
+            return value
         found = self.program.global_value(self.unit, name)
         if found is None and name in WELL_KNOWN and not self.unit.stars:
             return External(WELL_KNOWN[name])  # code is posted without its imports

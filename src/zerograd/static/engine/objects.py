@@ -61,7 +61,7 @@ class Objects(ABC):
     """
 
     def __init__(self) -> None:
-        self._fuel = FUEL
+        self.fuel = FUEL  # expressions that may still be read
         self.frozen: frozenset[str] = frozenset()
         self.peeking = False  # reading an expression only to learn what it is
         self.guarded = False  # behind a test that the gradient is there
@@ -76,12 +76,6 @@ class Objects(ABC):
         self._owned: dict[str, frozenset[str]] = {}  # an optimizer's key: what it holds
         self._hands: dict[frozenset[str], Optimizer] = {}
         self._attached: dict[tuple[str, str], Value] = {}
-
-    def spend(self) -> None:
-        """Count one expression read; past what a file is given, stop."""
-        self._fuel -= 1
-        if self._fuel < 0:
-            raise TooLong
 
     def _provisional(self, what: str) -> str:
         self._made += 1

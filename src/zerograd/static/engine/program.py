@@ -43,9 +43,24 @@ class Program(Readings):
         super().__init__(source, project, wrappers)
         self.uncalled: list[tuple[Unit, ast.Attribute]] = []
         self.atoms: dict[str, Atom] = {}
-        # id of a loop -> the names it assigns, and the frames that were open around it
-        self.loops: dict[int, tuple[frozenset[str], frozenset[int]]] = {}
+        # a loop -> the names it assigns, and the frames that were open around it
+        self.loops: dict[Loop, tuple[frozenset[str], frozenset[int]]] = {}
         self.closures: list[tuple[Function, Frame]] = []
+
+    def close(self) -> None:
+        """Let go of all that was read: frames, loops and classes point at each other in circles.
+
+        So trees are freed at once, and not when Python next looks for such circles.
+        """
+        for function, frame in self.closures:
+            frame.locals = {}
+            function.closure = None
+        for loop in self.loops:
+            loop.node = None
+            loop.body = loop.otherwise = []
+        for unit in self._units.values():
+            unit.close()
+        self.__dict__.clear()
 
     def instantiate(
         self, frame: Frame, node: ast.AST, cls: ClassUnit, arguments: Arguments
@@ -138,21 +153,21 @@ class Program(Readings):
         """Remember which names a loop assigns: conditions on them vary in it."""
         marks = set(stored)
         marks.update(f"{name}#{frame.number}" for name in stored if name[0] != ".")
-        self.loops[id(loop)] = frozenset(marks), frozenset((*self._stack, frame.number))
+        self.loops[loop] = frozenset(marks), frozenset((*self._stack, frame.number))
 
     def is_open_at(self, loop: Loop, frame: Frame) -> bool:
-        _, open_frames = self.loops.get(id(loop), (frozenset[str](), frozenset[int]()))
+        _, open_frames = self.loops.get(loop, (frozenset[str](), frozenset[int]()))
         return frame.number in open_frames
 
     def is_stored(self, loop: Loop, name: str) -> bool:
-        return name in self.loops.get(id(loop), (frozenset[str](),))[0]
+        return name in self.loops.get(loop, (frozenset[str](),))[0]
 
     def varies(self, loop: Loop, key: str) -> bool:
         """May the truth of an atom change from one iteration of `loop` to the next?"""
         atom = self.atoms.get(key)
         if atom is None or atom.volatile:
             return True
-        stored, open_frames = self.loops.get(id(loop), (frozenset[str](), frozenset[int]()))
+        stored, open_frames = self.loops.get(loop, (frozenset[str](), frozenset[int]()))
         for name in atom.names:
             if name in stored:
                 return True

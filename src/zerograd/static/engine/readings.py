@@ -57,8 +57,7 @@ class Readings(Lineage):
         self._stack: list[int] = []  # numbers of the frames being read, outermost first
         self._frames = 0
 
-    def evaluate(self, frame: Frame, node: ast.AST) -> Value:
-        return evaluate(frame, node)
+    evaluate = staticmethod(evaluate)
 
     def attribute(self, frame: Frame, base: Value, name: str) -> Value:
         if isinstance(base, Class):

@@ -102,6 +102,8 @@ def _candidates(program: Program) -> list[tuple[Function, ClassUnit | None]]:
 def _is_called_by_name(program: Program, node: ast.AST) -> bool:
     assert isinstance(node, FunctionNode)
     text = program.main.source.text
+    if text.count(node.name) < 2:
+        return False
     return len(re.findall(rf"\b{re.escape(node.name)}\s*\(", text)) > 1
 
 

@@ -6,6 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.leading import LeadingLines
 from zerograd.static.engine.stores import names_stored, targets
 from zerograd.static.engine.values import External
 
@@ -14,12 +15,7 @@ if TYPE_CHECKING:
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
-# a function whose text holds none of these has no events of its own
-EVENT_WORDS = ("backward", "zero_grad", ".step", ".grad", "unscale_", "clip_grad", "requires_grad")
-_CALL = re.compile(r"(?<!def )(?<!\w)(self\.|[\w\])]*\.)?(\w+)\(")
 _CLEARING = re.compile(r"zero_grads?\(|clear_grads?\(|\.grad(\.data)?(\s*=\s*None|\.zero_)")
-# methods that everything has: a call of one says nothing
-_COMMON = frozenset(("train", "step", "eval", "forward", "update", "__init__", "__call__", "run"))
 
 
 class ClassUnit:
@@ -36,6 +32,10 @@ class ClassUnit:
             each.name: each for each in node.body if isinstance(each, FunctionNode)
         }
         self._assigners: dict[str, list[str]] | None = None
+
+    def close(self) -> None:
+        """Let go of the tree and of the module."""
+        del self.node, self.unit, self.methods
 
     def assigners(self, attribute: str) -> list[str]:
         """Return the methods that assign `self.attribute`, __init__ first."""
@@ -62,7 +62,6 @@ class Unit:
 
     __slots__ = (
         "_changing",
-        "_eventful",
         "_leading",
         "_parts",
         "_texts",
@@ -82,10 +81,16 @@ class Unit:
         self.stars: list[tuple[str, int]] = []
         self._texts: dict[int, str] = {}
         self._parts: dict[int, list[ast.AST]] = {}
-        self._eventful: dict[int, bool] = {}  # by id of a node
         self._changing: frozenset[str] | None = None
-        self._leading: tuple[frozenset[str], frozenset[str]] | None = None
+        self._leading: LeadingLines | None = None
         self._collect(source.tree.body)
+
+    def close(self) -> None:
+        """Let go of the tree."""
+        for cls in self.classes.values():
+            cls.close()
+        for name in Unit.__slots__:
+            delattr(self, name)
 
     def _collect(self, body: list[ast.stmt]) -> None:
         for node in body:
@@ -183,45 +188,17 @@ class Unit:
 
     def has_events(self, node: ast.AST) -> bool:
         """May the text of `node` hold an event, or a call of what does?"""
-        known = self._eventful.get(id(node))
-        if known is None:
-            known = self._eventful[id(node)] = self._finds_events(self.text_of(node))
-        return known
-
-    def _finds_events(self, text: str) -> bool:
-        if any(word in text for word in EVENT_WORDS):
-            return True
-        functions, methods = self._acting()
-        for owner, name in _CALL.findall(text):
-            if not owner and name in functions:
-                return True
-            if owner and name in methods and (owner == "self." or name not in _COMMON):
-                return True
-        return False
-
-    def _acting(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the functions and methods of this module that lead to events."""
         if self._leading is None:
-            named = [(node.name, False, node) for node in self.functions.values()]
+            defined = [(node, False) for node in self.functions.values()]
             for cls in self.classes.values():
-                named += [(method.name, True, method) for method in cls.methods.values()]
-            callers: dict[tuple[str, bool], list[tuple[str, bool]]] = {}
-            waiting: list[tuple[str, bool]] = []
-            for name, bound, node in named:
-                text = self.text_of(node)
-                if any(word in text for word in EVENT_WORDS):
-                    waiting.append((name, bound))
-                for owner, called in _CALL.findall(text):
-                    if owner in ("", "self.") or called not in _COMMON:
-                        callers.setdefault((called, bool(owner)), []).append((name, bound))
-            found: set[tuple[str, bool]] = set()
-            while waiting:
-                each = waiting.pop()
-                if each not in found:
-                    found.add(each)
-                    waiting.extend(callers.get(each, ()))
-            self._leading = (
-                frozenset(name for name, bound in found if not bound),
-                frozenset(name for name, bound in found if bound),
+                defined += [(method, True) for method in cls.methods.values()]
+            self._leading = LeadingLines(
+                self.source.lines,
+                [(each.name, bound, each.lineno, _last(each)) for each, bound in defined],
             )
-        return self._leading
+        return self._leading.any_in(node.lineno, _last(node))  # type: ignore[attr-defined]
+
+
+def _last(node: ast.AST) -> int:
+    last: int = node.end_lineno  # type: ignore[attr-defined]
+    return last

@@ -8,7 +8,7 @@ be told is `Named`: it keeps the path by which the user's code calls it, so that
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -344,12 +344,14 @@ class Super(Value):
         self.owner = owner
 
 
-def leaves_of(value: Value, depth: int = 0) -> Iterator[Value]:
-    """Yield the values inside tuples, lists and dicts."""
-    if isinstance(value, Several | Mapping):
-        if depth < 5:
-            items = value.items if isinstance(value, Several) else value.items.values()
-            for item in items:
-                yield from leaves_of(item, depth + 1)
-    else:
-        yield value
+def leaves_of(value: Value, depth: int = 0) -> Sequence[Value]:
+    """Return the values inside tuples, lists and dicts."""
+    if not isinstance(value, _CONTAINERS):
+        return (value,)
+    if depth >= 5:
+        return ()
+    items = value.items if isinstance(value, Several) else value.items.values()
+    return [leaf for item in items for leaf in leaves_of(item, depth + 1)]
+
+
+_CONTAINERS = (Several, Mapping)

@@ -137,7 +137,11 @@ FOREIGN = frozenset(
 )
 
 
-@lru_cache(maxsize=4096)
+# Programs ask about the same few names again and again.
+_remembered = lru_cache(maxsize=16_384)
+
+
+@_remembered
 def words_of(path: str) -> tuple[str, ...]:
     """Return the lower-case words of a dotted name, last part only, with its subscripts.
 
@@ -148,6 +152,7 @@ def words_of(path: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in _SPLIT.findall(last))
 
 
+@_remembered
 def is_optimizer_name(path: str) -> bool:
     """Does the name alone suggest an optimizer? `opts[0]` does, and `options["opt"]`."""
     base, bracket, key = path.rpartition("[")
@@ -161,50 +166,59 @@ def is_optimizer_name(path: str) -> bool:
     return any(word in OPTIMIZER_WORDS or word.startswith("optim") for word in words)
 
 
+@_remembered
 def is_scheduler_name(path: str) -> bool:
     """Does the name suggest a learning-rate scheduler?"""
     return any(word in _SCHEDULER_WORDS or word.startswith("sched") for word in words_of(path))
 
 
+@_remembered
 def is_scaler_name(path: str) -> bool:
     """Does the name suggest a loss scaler?"""
     return any(word in _SCALER_WORDS for word in words_of(path))
 
 
+@_remembered
 def is_network_name(path: str) -> bool:
     """Does the name suggest something with parameters to train?"""
     return not _TRAINABLE.isdisjoint(words_of(path))
 
 
+@_remembered
 def is_loss_name(path: str) -> bool:
     """Does the name suggest a function that gives a loss?"""
     return not _LOSSES.isdisjoint(words_of(path))
 
 
+@_remembered
 def is_called_a_network(path: str) -> bool:
     """Is it the name of a network, and not of what one gives: `gen`, but not `gen_images`?"""
     words = words_of(path)
     return bool(words) and words[-1] in _TRAINABLE
 
 
+@_remembered
 def is_model_name(path: str) -> bool:
     """Does the name call it a model, and not something about one, as `model_path` does?"""
     words = words_of(path)
     return any("model" in word for word in words) and words[-1] not in _ABOUT_MODELS
 
 
+@_remembered
 def is_optimizer_class(name: str) -> bool:
     """Is `name` the name of a class of optimizers?"""
     last = name.rsplit(".", 1)[-1]
     return not last.startswith("Local") and bool(OPTIMIZER_CLASSES.search(last))
 
 
+@_remembered
 def is_step_name(name: str) -> bool:
     """Does a method of an optimizer step: second_step, clip_and_step, but not virtual_step?"""
     words = words_of(name)
     return "step" in words and name != "first_step" and _BESIDE.isdisjoint(words)
 
 
+@_remembered
 def fills_by_name(name: str) -> bool:
     """Does a method fill gradients, by its name: forward_backward, accumulate_gradients?"""
     words = words_of(name)
@@ -216,6 +230,7 @@ def fills_by_name(name: str) -> bool:
     )
 
 
+@_remembered
 def clears_by_name(name: str) -> bool:
     """Does a function of this name clear gradients, by all custom?"""
     lower = name.lower()

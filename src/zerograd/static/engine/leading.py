@@ -1,0 +1,80 @@
+"""Which lines of a module hold an event, or call what leads to one.
+
+Functions that lead to no event are most of a file, and are never read. Each line is looked at
+once, by its text: a name that is called somewhere is enough.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+
+# a function whose text holds none of these has no events of its own
+EVENT_WORDS = ("backward", "zero_grad", ".step", ".grad", "unscale_", "clip_grad", "requires_grad")
+# methods that everything has: a call of one says nothing
+_COMMON = frozenset(("train", "step", "eval", "forward", "update", "__init__", "__call__", "run"))
+
+Defined = tuple[str, bool, int, int]  # name, whether it is a method, first and last line
+
+
+class LeadingLines:
+    """The lines that lead to events, for the functions and methods of one module."""
+
+    __slots__ = ("_lines", "_starts", "_text")
+
+    def __init__(self, lines: list[str], defined: Iterable[Defined]) -> None:
+        self._text = "\n".join(lines)
+        self._starts = [0, *accumulate(len(line) + 1 for line in lines)]
+        found = {row for word in EVENT_WORDS for row in self._rows_of(word)}
+        found.update(self._calls_that_lead(found, sorted(defined, key=lambda each: each[2])))
+        self._lines = sorted(found)
+
+    def any_in(self, first: int, last: int) -> bool:
+        """Does a line from `first` to `last` lead to an event?"""
+        place = bisect_left(self._lines, first)
+        return place < len(self._lines) and self._lines[place] <= last
+
+    def _calls_that_lead(self, direct: set[int], defined: list[Defined]) -> set[int]:
+        """Return the lines that call a function with events, or one that calls it, and so on."""
+        firsts = [first for _, _, first, _ in defined]
+        called: set[tuple[str, bool]] = set()
+        found: set[int] = set()
+        waiting = list(direct)
+        while waiting:
+            row = waiting.pop()
+            place = bisect_right(firsts, row) - 1
+            if place < 0 or row > defined[place][3]:
+                continue  # not in a function
+            name, bound, _, _ = defined[place]
+            if (name, bound) not in called:
+                called.add((name, bound))
+                new = set(self._calls_of(name, bound)) - direct - found
+                found |= new
+                waiting.extend(new)
+        return found
+
+    def _calls_of(self, name: str, bound: bool) -> Iterator[int]:
+        """Yield the lines that call a function, or a method, of that name."""
+        text = self._text
+        for at in self._places_of(f"{name}("):
+            if text.endswith(".", 0, at):
+                of_self = text.endswith("self.", 0, at) and not _is_word(text[at - 6 : at - 5])
+                if bound and (of_self or name not in _COMMON):
+                    yield bisect_right(self._starts, at)
+            elif not bound and not _is_word(text[at - 1 : at]) and not text.endswith("def ", 0, at):
+                yield bisect_right(self._starts, at)
+
+    def _rows_of(self, word: str) -> Iterator[int]:
+        for at in self._places_of(word):
+            yield bisect_right(self._starts, at)
+
+    def _places_of(self, word: str) -> Iterator[int]:
+        at = self._text.find(word)
+        while at >= 0:
+            yield at
+            at = self._text.find(word, at + 1)
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"

@@ -1,0 +1,118 @@
+"""Which lines lead to events, and that nothing of a file stays behind once it is checked."""
+
+import ast
+import subprocess
+import sys
+import textwrap
+
+from zerograd.static.engine.unit import Unit
+from zerograd.static.source import Source
+
+MODULE = """
+def plain(x):
+    return x + 1
+
+def clears(opt):
+    opt.zero_grad()
+
+def calls(opt):
+    clears(opt)
+
+def calls_a_method(trainer):
+    trainer.fit_one()
+
+def only_defines():
+    def clears():
+        pass
+
+class Trainer:
+    def fit_one(self):
+        self._update()
+
+    def _update(self):
+        self.loss.backward()
+
+    def step(self):
+        self.loss.backward()
+
+    def names_itself(self, env, unself):
+        env.step(1)
+        unself.step(2)
+
+    def asks_itself(self):
+        self.step()
+"""
+
+
+def leading_functions(text: str) -> set[str]:
+    unit = Unit(Source.parse(text, "a.py"))
+    functions = (node for node in ast.walk(unit.source.tree) if isinstance(node, ast.FunctionDef))
+    return {node.name for node in functions if unit.has_events(node)}
+
+
+def test_what_calls_a_function_with_events_leads_to_them_too():
+    assert leading_functions(MODULE.replace(".step(", ".advance(").replace(" step(", " go(")) == {
+        "clears",
+        "calls",
+        "calls_a_method",
+        "fit_one",
+        "_update",
+        "go",
+    }
+
+
+def test_a_method_that_everything_has_counts_only_on_self():
+    text = textwrap.dedent(
+        """
+        class Trainer:
+            def update(self):
+                self.loss.backward()
+
+            def another(self, env):
+                env.update(1)
+                unself.update(2)
+
+            def own(self):
+                self.update()
+        """
+    )
+    assert leading_functions(text) == {"update", "own"}
+
+
+TRAINER = """
+import torch
+
+class Trainer:
+    def __init__(self, net):
+        self.net = net
+        self.opt = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def fit(self, loader):
+        def closure():
+            loss = self.net(batch).sum()
+            loss.backward()
+            return closure
+        for batch in loader:
+            if batch:
+                self.opt.zero_grad()
+            self.opt.step(closure)
+
+Trainer(torch.nn.Linear(2, 2)).fit([])
+"""
+
+
+def test_a_checked_file_leaves_nothing_for_the_garbage_collector():
+    script = f"""
+import gc
+from zerograd import check_source
+
+check_source({TRAINER!r})  # imports and caches
+gc.disable()
+gc.collect()
+check_source({TRAINER!r})
+print(gc.collect())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) < 50  # of some thousand
