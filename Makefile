@@ -117,6 +117,8 @@ CORPUS   ?= .scratch/corpus/dev
 MIXED    ?= .scratch/mixed
 RIVALS   ?= .scratch/rivals
 PROGRAMS ?= 10000
+# A Python that also has torch-audit and traincheck, to measure them beside `watch`.
+RIVAL_PYTHON ?= $(PY)
 RESULTS  := benchmarks/results
 
 bench-accuracy: $(STAMPS)/dev ## findings on pinned public code: precision and recall
@@ -136,7 +138,7 @@ bench-rule-numbers: $(STAMPS)/dev ## what each fault does to training: the figur
 bench-startup: $(STAMPS)/dev ## how long `zerograd --help` takes
 	$(PY) -m benchmarks.startup
 bench-watch: $(STAMPS)/dev ## what `watch` and `run` cost a training step
-	$(PY) -m benchmarks.watch_overhead --output $(RESULTS)/watch_overhead.json
+	$(PY) -m benchmarks.watch_overhead --rivals $(RIVAL_PYTHON) --output $(RESULTS)/watch_overhead.json
 bench-million: $(STAMPS)/dev ## memory and trace of the sanitizer over a million steps
 	$(PY) -m benchmarks.million_steps --output $(RESULTS)/million_steps.json
 bench-step: $(STAMPS)/dev ## what `Step` costs against the loop written by hand

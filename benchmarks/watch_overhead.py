@@ -1,6 +1,9 @@
 """What watching costs: interleaved pairs on the CPU, one thread, process time.
 
-    python benchmarks/watch_overhead.py --output benchmarks/results/watch_overhead.json
+    python -m benchmarks.watch_overhead --output benchmarks/results/watch_overhead.json
+
+With `--rivals PYTHON`, a Python that has torch-audit and TrainCheck, these are measured
+beside it, in the same run (`watch_rivals.py`).
 
 Each row alternates blocks of the plain loop (A), the watched loop (B) and the plain
 loop again (C). The ratio is B over the mean of its neighbours; C over A is the control,
@@ -10,11 +13,11 @@ and a row counts only if the control's median lies within 1 %.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import platform
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +30,7 @@ import torch
 from torch import nn
 
 import zerograd
+from benchmarks.watch_rivals import side_by_side, versions
 from zerograd.trace.format import Header
 from zerograd.trace.writer import TraceWriter
 
@@ -100,12 +104,6 @@ class Watched:
             step()
 
 
-@contextmanager
-def anomaly_mode(step: Step) -> Iterator[None]:
-    with torch.autograd.set_detect_anomaly(True):
-        yield
-
-
 def block(step: Step, count: int) -> float:
     """Return the process seconds of one step."""
     start = time.process_time()
@@ -146,39 +144,6 @@ def compare(name: str, step: Step, watched: Any, *, blocks: int, count: int) -> 
         flush=True,
     )
     return row
-
-
-def rivals(quick: int) -> Iterator[dict[str, Any]]:
-    """Other run-time checks on the same tiny step, where they are installed."""
-    yield compare("anomaly mode", mlp(), anomaly_mode, blocks=10 * quick, count=100)
-    if importlib.util.find_spec("torch_audit") is None:
-        return
-    from torch_audit import audit  # type: ignore[import-not-found]
-
-    torch.manual_seed(0)
-    model = nn.Sequential(
-        nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1)
-    )
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    x = torch.randn(16, 32)
-    audits: list[Any] = []
-
-    def step() -> None:
-        optimizer.zero_grad()
-        model(x).pow(2).mean().backward()
-        for each in audits:
-            each(model, optimizer)
-        optimizer.step()
-
-    @contextmanager
-    def audited(_: Step) -> Iterator[None]:
-        audits.append(lambda model, optimizer: audit(model, optimizer=optimizer))
-        try:
-            yield
-        finally:
-            audits.clear()
-
-    yield compare("torch-audit, every step", step, audited, blocks=5 * quick, count=20)
 
 
 def memory(steps: int) -> list[dict[str, int]]:
@@ -224,6 +189,15 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     parser.add_argument("--quick", action="store_true", help="fewer blocks, for a first look")
     parser.add_argument("--million", action="store_true", help="also show memory over 10^6 steps")
+    parser.add_argument(
+        "--rivals", default=sys.executable, help="a Python that has torch-audit and traincheck"
+    )
+    parser.add_argument(
+        "--rivals-folder",
+        type=Path,
+        default=Path(".scratch/rivals/watch"),
+        help="where TrainCheck's invariants are, or are put",
+    )
     options = parser.parse_args()
     torch.set_num_threads(1)
     scale = 1 if options.quick else 4
@@ -236,8 +210,14 @@ def main() -> None:
         count = max(4, 5_000 // parameters)
         name = f"{parameters:,} parameters"
         rows.append(compare(name, many(parameters), Watched(), blocks=5 * scale, count=count))
-    rows += rivals(scale)
-    result: dict[str, Any] = {"machine": machine(), "rows": rows}
+    beside = (options.rivals, options.rivals_folder)
+    rows += side_by_side(*beside, "tiny MLP", ("64", "16"), blocks=5 * scale, count=500)
+    rows += side_by_side(*beside, "10 ms step", ("1024", "256"), blocks=3 * scale, count=20)
+    result: dict[str, Any] = {
+        "machine": machine(),
+        "beside": versions(options.rivals),
+        "rows": rows,
+    }
     if options.million:
         result["memory"] = memory(1_000_000)
     if options.output is not None:

@@ -78,6 +78,7 @@ def test_a_folder_with_a_main_runs(tmp_path: Path) -> None:
         ("sys.exit(0)", 0),
         ("sys.exit(3)", 3),
         ("sys.exit(-1)", 255),
+        ("sys.exit(10**30)", 255),
         ("sys.exit('words')", 1),
         ("raise SystemExit(True)", 1),
         ("os._exit(5)", 5),

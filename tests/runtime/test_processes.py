@@ -258,3 +258,20 @@ def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path) -> None:
     run_json(tmp_path, "starts.py", "fork", "1", TMPDIR=str(temporary))
     assert [name for name in os.listdir(temporary) if name.startswith("zerograd")] == []
     assert json.loads((tmp_path / "findings.json").read_text())
+
+
+def test_a_script_that_becomes_another_program_reports_before(tmp_path: Path) -> None:
+    script = """
+    import os, sys, faulty
+    if len(sys.argv) > 1:
+        print("second", flush=True)
+        raise SystemExit(5)
+    faulty.train()
+    print("first", flush=True)
+    os.execvp(sys.executable, [sys.executable, __file__, "again"])
+    """
+    write(tmp_path, becomes=script)
+    ended = call(*RUN, "--policy", "collect", "becomes.py", cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (5, "first\nsecond\n")
+    assert ended.stderr.count("ZG101 stale-gradient") == 1
+    assert "replaces itself by another program" in ended.stderr

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from zerograd.cli.output import write_findings
 from zerograd.cli.run_paths import near, worded_note
+from zerograd.cli.streams import voice
 from zerograd.errors import ZerogradError
 from zerograd.lifecycle.findings import Finding
 from zerograd.report.reporter import NOTHING_MORE, Closing
@@ -60,23 +60,23 @@ def write_report(
 ) -> None:
     """Write the findings to FILE or stderr, and what was not checked to stderr."""
     # The script may have changed the working directory; excerpts are read from where it began.
-    here = _current_folder()
+    here, stderr = _current_folder(), voice()
     try:
         os.chdir(options.cwd)
     except OSError:
         pass
     try:
         for note in notes_of(shards):
-            print(f"zerograd: {worded_note(note)}", file=sys.stderr)
+            print(f"zerograd: {worded_note(note)}", file=stderr)
         output = Path(options.output) if options.output is not None else None
         wanted = argparse.Namespace(format=options.format, output=output)
-        write_findings(findings, wanted, stream=sys.stderr, closing=closing)
+        write_findings(findings, wanted, stream=stderr, closing=closing)
         if output is not None:
             count = f"{len(findings)} finding{'' if len(findings) == 1 else 's'}"
-            print(f"zerograd: {count} in {options.output}", file=sys.stderr)
-        sys.stderr.flush()
+            print(f"zerograd: {count} in {options.output}", file=stderr)
+        stderr.flush()
     except ZerogradError as error:
-        print(f"zerograd: {error}", file=sys.stderr)
+        print(f"zerograd: {error}", file=stderr)
     except (OSError, ValueError):
         pass  # nobody reads stderr any more
     finally:

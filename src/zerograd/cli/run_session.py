@@ -75,6 +75,7 @@ class _Session:
             self.process = WatchedProcess(self.folder, options, rank_slot=place.rank)
             self.process.open()
         self.process.on_hard_exit = self.end
+        self.process.on_exec = self.before_exec
         report.save(self.folder)
         if place is None or place.rank == 0:
             clear_old_parts(self.folder, report.trace)
@@ -93,6 +94,17 @@ class _Session:
         if not isinstance(error, SystemExit):  # which is told by its exit code
             self._error = error
         self.process.explain(error)
+
+    def before_exec(self) -> None:
+        """The script becomes another program: say now what would be said at its end."""
+        if self._place is None:
+            found = shown(self.process.findings(), self._report)
+            note = (
+                "the script replaces itself by another program (os.exec): findings there are "
+                "warned of as they come, and in no report"
+            )
+            notes = Shard(os.getpid(), notes=[*self.process.notes(), note])
+            write_report(found, [notes], self._report, closing([], steps=self.process.steps()))
 
     def end(self, code: int) -> int:
         """Write the report, if it is this process that writes it; return the exit code."""

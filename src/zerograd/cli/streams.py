@@ -12,6 +12,7 @@ import errno
 import io
 import os
 import sys
+from typing import TextIO
 
 HANDLER = "zerograd.plain"
 
@@ -83,6 +84,22 @@ def _replace_closed() -> None:
         sys.stdout = _Closed()
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+
+
+def voice() -> TextIO:
+    """Return where a person reads: standard error, whatever a script has put in its place.
+
+    A file or a logger of the script's own is respected. Nothing, a closed stream or a
+    buffer in memory, which ends with the process, is not.
+    """
+    for stream in (sys.stderr, sys.__stderr__):
+        if stream is None or isinstance(stream, io.StringIO) or getattr(stream, "closed", False):
+            continue
+        return stream
+    try:
+        return open(2, "w", encoding="utf-8", errors=HANDLER, closefd=False)
+    except OSError:
+        return open(os.devnull, "w", encoding="utf-8")
 
 
 def close_quietly() -> None:

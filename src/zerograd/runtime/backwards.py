@@ -116,6 +116,10 @@ class Backwards:
         recorder.counts[ride.BACKWARD] += 1
         self.feed(opened, mask & ~opened.filled_inside)
 
+    def give_up(self) -> None:
+        """Take the backward of this thread as over, whether or not it was heard to end."""
+        self._open.pop(threading.get_ident(), None)
+
     def feed(self, opened: OpenBackward, mask: int) -> None:
         """Feed what a backward has filled."""
         if not mask:

@@ -103,6 +103,13 @@ class Bucket:
         self.version = version
         return NEW
 
+    def settle(self) -> None:
+        """Take what was done in place since the last look as seen."""
+        parameter = self.canary()
+        grad = parameter.grad if parameter is not None else None
+        if grad is not None and self.ref is not None and self.ref() is grad:
+            self.version = torch_facts.local_part(grad)._version
+
     def gradients(self, most: int) -> list[Tensor]:
         """Return at most `most` gradients that are there, the canary's first."""
         found = []

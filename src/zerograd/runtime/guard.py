@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from inspect import CO_VARARGS
+from types import FrameType
 from typing import Any
 
 _BESIDE = frozenset({"measured"})  # what happens to no gradient
@@ -12,8 +14,9 @@ _BESIDE = frozenset({"measured"})  # what happens to no gradient
 class Guard:
     """Hears what the hooks tell and hands it on under a lock.
 
-    An exception that the recorder raises on purpose passes. Any other is a fault
-    of ours: it is told once, and from then on nothing is heard.
+    An exception that the recorder raises on purpose passes, and so does one that a signal
+    brings (a timeout, Ctrl-C), which may come between any two lines of ours. Any other
+    is a fault of ours: it is told once, and from then on nothing is heard.
 
     Args:
         passes: tells whether an exception was raised on purpose.
@@ -75,7 +78,42 @@ class Guard:
             except Exception as error:
                 if passes(error):
                     raise
+                if _is_brought_by_a_signal(error):
+                    self._lose_track()
+                    raise
                 self.is_deaf = True
                 self._fail(error)
+            except BaseException:
+                self._lose_track()
+                raise
 
         return guarded
+
+    def _lose_track(self) -> None:
+        """Begin anew: how much of a call was heard is not known."""
+        try:
+            with self._lock:
+                self._recorder.lose_track()
+        except Exception as error:
+            self.is_deaf = True
+            self._fail(error)
+
+
+def _is_brought_by_a_signal(error: BaseException) -> bool:
+    """Did a signal handler raise it? Such a function is given the frame that it interrupts."""
+    trace = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        if frame.f_back is not None and any(each is frame.f_back for each in _arguments(frame)):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _arguments(frame: FrameType) -> list[object]:
+    code, values = frame.f_code, frame.f_locals
+    given = [values.get(name) for name in code.co_varnames[: code.co_argcount]]
+    if code.co_flags & CO_VARARGS:
+        rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+        given += values.get(rest, ())
+    return given

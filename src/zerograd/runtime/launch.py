@@ -172,6 +172,8 @@ def _exit_code(asked: object) -> int:
     if asked is None:
         return 0
     if isinstance(asked, int):
+        if asked.bit_length() > 63:
+            return 0xFF  # too large for C: Python takes it as -1
         return asked & 0xFF  # what the system keeps of it
     print(asked, file=sys.stderr)
     return 1

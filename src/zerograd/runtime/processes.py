@@ -9,6 +9,7 @@ in a process before its first event, so data-loader workers cost nothing.
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import socket
 import sys
@@ -102,7 +103,9 @@ class WatchedProcess:
         self._stop = threading.Event()
         self._started = time.time()
         self._real_exit: Callable[[int], Any] | None = None
+        self._undo_exec: list[Callable[[], None]] = []
         self.on_hard_exit: Callable[[int], int] | None = None
+        self.on_exec: Callable[[], object] | None = None
         self._home_pid = os.getpid()
         self._place: tuple[int | None, int | None] = (None, None)
 
@@ -237,6 +240,8 @@ class WatchedProcess:
         if self._real_exit is not None:
             os._exit = self._real_exit  # type: ignore[assignment]
             self._real_exit = None
+        while self._undo_exec:
+            self._undo_exec.pop()()
 
     def _rank_and_world(self) -> tuple[int | None, int | None]:
         # Remembered: a process group may be gone before the process ends.
@@ -334,6 +339,25 @@ class WatchedProcess:
                 real(status)
 
         os._exit = _exit
+        for name in ("execv", "execve"):  # the others of the family call these two
+            self._undo_exec.append(self._patch_exec(name))
+
+    def _patch_exec(self, name: str) -> Callable[[], None]:
+        """A process that becomes another program has no end of its own: it speaks before."""
+        real = getattr(os, name)
+
+        @functools.wraps(real)
+        def become(path: Any, *more: Any) -> Any:
+            # A search along PATH tries programs that are not there.
+            if os.access(path, os.X_OK):
+                if os.getpid() == self._home_pid and self.on_exec is not None:
+                    self.on_exec()
+                elif self._pid == os.getpid():
+                    self.save(done=True)
+            return real(path, *more)
+
+        setattr(os, name, become)
+        return lambda: setattr(os, name, real) if getattr(os, name) is become else None
 
     def _after_fork(self) -> None:
         """In a forked child: what the parent opened is the parent's."""

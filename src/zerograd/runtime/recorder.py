@@ -164,6 +164,13 @@ class Recorder(Feeding):
             if not (cut_short and finding.rule.code in _SETTLED_LATER):
                 self._speak(finding, None)
 
+    def lose_track(self) -> None:
+        """Something broke in while a call was heard: begin anew, with nothing known."""
+        self.end_ride()
+        self.forget()
+        self.backwards.give_up()
+        self.memo.lose_sight([bucket.name for bucket in self.partition.buckets])
+
     def names_of(self, mask: int) -> tuple[str, ...]:
         """Return the names of the buckets in a mask."""
         return tuple(bucket.name for bucket in self.partition.buckets if bucket.bit & mask)

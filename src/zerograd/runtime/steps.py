@@ -61,7 +61,12 @@ class Steps:
     def ends(self, optimizer: Optimizer) -> None:
         stack = self._open.get(threading.get_ident())
         if stack and stack[-1][0] == id(optimizer):
-            stack.pop()
+            _, owner, _ = stack.pop()
+            if self._recorder.backwards.around() is None:
+                # An optimizer may use the gradient's memory for its arithmetic. What is left is
+                # spent all the same, and no gradient that the user has put there.
+                for bucket in owner.buckets:
+                    bucket.settle()
 
     def feed(
         self, kind: EventKind, owner: Owner, site: Site, scaler: str, plain: Any = None
