@@ -22,6 +22,7 @@ MOST_PLACES = 4  # projects whose texts are held for that at a time
 AROUND = 600  # bytes before and after a call in which its caller's clear would stand
 MOST_PARENTS = 12  # folders to climb
 _WORDS = (b"backward", b"zero_grad", b".step(", b".grad", b"optim.", b"Optimizer", b"unscale_")
+_NEXT = re.compile(rb"\n\s*(?:async )?def |\nclass ")  # where the next function begins
 _ROOT_MARKS = frozenset({"pyproject.toml", "setup.py", "setup.cfg", ".git", ".hg"})
 
 
@@ -42,6 +43,7 @@ class Project:
         self._sources: dict[str, Source | None] = {}
         self._asked: set[str] = set()
         self._clearers: dict[str, list[tuple[str, bytes]]] = {}
+        self._cleared_in: dict[tuple[str, str], bool] = {}
 
     def start(self, source: Source) -> None:
         """Begin the check of one file: its allowance of modules is full again."""
@@ -104,6 +106,21 @@ class Project:
             if path != own and all(each in data for each in needed) and imports.search(data)
             for found in call.finditer(data)
         )
+
+    def is_cleared_in(self, source: Source, name: str) -> bool:
+        """Does a function of this name, somewhere in the project, clear gradients itself?"""
+        folder = os.path.dirname(os.path.abspath(source.path))
+        known = self._cleared_in.get((folder, name))
+        if known is None:
+            start = re.compile(rb"\bdef %b\s*\(" % re.escape(name.encode()))
+            known = any(
+                b"zero_grad" in body or b".grad = None" in body
+                for _, data in self._clearing(folder)
+                for found in start.finditer(data)
+                for body in (_NEXT.split(data[found.end() : found.end() + AROUND], maxsplit=1)[0],)
+            )
+            self._cleared_in[folder, name] = known
+        return known
 
     def _clearing(self, folder: str) -> list[tuple[str, bytes]]:
         """Return the files around `folder` that clear gradients."""

@@ -51,6 +51,21 @@ def assign(frame: Frame, node: ast.Assign) -> None:
     for target in node.targets:
         if not _stays(frame, target, value, node.value):
             _store(frame, node, target, value, node.value)
+            unseen = value in (NOTHING, MADE, WRAPPED) and isinstance(node.value, ast.Call)
+            if unseen and path_of(target):
+                _derive(frame, target, node.value)  # type: ignore[arg-type]
+
+
+def _derive(frame: Frame, target: ast.expr, made: ast.Call) -> None:
+    """`parallel = wrap(model)`: what an unseen call makes from a network may be that network."""
+    given = peek(frame, target)
+    handed = [peek(frame, each) for each in made.args if path_of(each)]
+    networks = [each for each in handed if isinstance(each, Named | Module | Instance)]
+    keys = frozenset(
+        key for key in keys_of(Several(list(networks))) if frame.program.is_network(key)
+    )
+    if isinstance(given, Named) and keys:
+        frame.program.derive(given.path, keys)
 
 
 def _makes_a_network(frame: Frame, node: ast.Assign, value: Value) -> bool:

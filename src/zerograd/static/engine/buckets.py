@@ -25,7 +25,7 @@ def _is_within(key: str, bucket: str) -> bool:
     return key == bucket or key.startswith(f"{bucket}.")
 
 
-def _frame_of(bucket: str) -> int:
+def frame_of(bucket: str) -> int:
     """Return the number of the function that a bucket is local to, or 0."""
     number = bucket.rpartition("@")[2].split(".", 1)[0].split("[", 1)[0]
     return int(number) if number.isdigit() and "@" in bucket else 0
@@ -96,6 +96,24 @@ class Buckets:
                 alike = [module for module in modules if matches(key, module)]
                 if len(alike) == 1:
                     found[key] = alike[0]
+        # A name alone is not believed where that network is never cleared, and others are.
+        cleared = {
+            key
+            for each in self.happenings
+            if each.kind is EventKind.CLEAR and each.optimizer is None
+            for key in each.keys or ()
+        }
+        if not cleared <= set(found.values()):
+            by_itself = {
+                each.optimizer.key
+                for each in self.happenings
+                if each.kind is EventKind.CLEAR and each.optimizer is not None
+            }
+            found = {
+                key: module
+                for key, module in found.items()
+                if module in cleared or key in by_itself
+            }
         # one network cannot belong to two optimizers by name alone
         taken = list(found.values())
         return {key: module for key, module in found.items() if taken.count(module) == 1}
@@ -186,6 +204,9 @@ class Buckets:
 
     def _reach(self, node: Happening) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the buckets reached whole, and those reached in part."""
+        if node.kind is EventKind.CLIP and node.keys is None:
+            # whose gradients cannot be told: the only optimizer's, or nobody's
+            return tuple(b for b in self.tracked if self._alone(b)), ()
         if node.kind is EventKind.SCALER_UPDATE or node.keys is None:
             return tuple(self.tracked), ()
         if node.kind is EventKind.BACKWARD:
@@ -252,7 +273,7 @@ class Buckets:
 
     def _is_in_sight(self, bucket: str, node: Happening) -> bool:
         """May a loss there come from this bucket? What is local to another function may not."""
-        number = _frame_of(bucket)
+        number = frame_of(bucket)
         if not number or number in node.frames:
             return True
         return any(
@@ -267,7 +288,7 @@ class Buckets:
             owner
             for bucket in buckets
             for owner in self.owners_of(bucket)
-            if _frame_of(owner) in (0, *node.frames) or not self._is_local(owner, _frame_of(owner))
+            if frame_of(owner) in (0, *node.frames) or not self._is_local(owner, frame_of(owner))
         }
 
     def _is_local(self, owner: str, number: int) -> bool:

@@ -7,7 +7,7 @@ import ast
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.construct import external_call
 from zerograd.static.engine.frame import Frame
-from zerograd.static.engine.ir import has_effect
+from zerograd.static.engine.ir import Haze, has_effect
 from zerograd.static.engine.things import thing_method
 from zerograd.static.engine.training import (
     accelerator_method,
@@ -21,7 +21,7 @@ from zerograd.static.engine.training import (
     scaler_method,
     step,
 )
-from zerograd.static.engine.unseen import forward, unseen
+from zerograd.static.engine.unseen import forward, is_emptying, unseen
 from zerograd.static.engine.values import (
     NOTHING,
     Accelerator,
@@ -94,6 +94,8 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
         return NOTHING
     if arguments.has_params() and _may_construct(node):
         return frame.program.new_optimizer(arguments.first())
+    if _is_asked_by_name(node) and any(isinstance(each, Instance) for each in arguments.all()):
+        frame.emit(Haze(None, whole=True))  # getattr(hook, name)(self): it may do all
     return unseen(frame, "", arguments, NOTHING)
 
 
@@ -101,6 +103,13 @@ def _may_construct(node: ast.Call) -> bool:
     """`getattr(optim, name)(params)` and `OPTIMIZERS[name](params)` make optimizers."""
     text = ast.dump(node.func)
     return "optim" in text.lower()
+
+
+def _is_asked_by_name(node: ast.Call) -> bool:
+    made = node.func
+    return (
+        isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and made.func.id == "getattr"
+    )
 
 
 def _plain_name(node: ast.Call) -> str:
@@ -166,7 +175,7 @@ def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Val
     a_class = name[:1].isupper() and path not in frame.program.networks
     makes = not arguments.all() or a_class or words[0] in _MAKING
     makes = makes or not _MAKERS.isdisjoint(words)
-    if makes or arguments.optimizers() or arguments.has_modules():
+    if makes or arguments.optimizers() or arguments.has_modules() or is_emptying(name):
         return unseen(frame, name, arguments, Named(path))
     return forward(frame, frozenset((path,)), arguments)
 

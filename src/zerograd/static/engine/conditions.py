@@ -192,6 +192,10 @@ def _comparison(frame: Frame, node: ast.Compare) -> Test:
     known = _folded(frame, left, operator, right)
     if known is not None:
         return known
+    if not _is_modulo(left):
+        counted = _counted(frame, node, left, operator, right)
+        if counted is not None:
+            return counted
     zero = isinstance(right, ast.Constant) and right.value == 0
     if _is_modulo(left) and zero and operator in (ast.Gt, ast.NotEq):
         return _atom(frame, node, f"{_text(frame, left)}==0").negated()
@@ -200,6 +204,26 @@ def _comparison(frame: Frame, node: ast.Compare) -> Test:
         frame, node, f"{_text(frame, left)}{_SIGN.get(positive, '?')}{_text(frame, right)}"
     )
     return test if positive is operator else test.negated()
+
+
+def _counted(
+    frame: Frame, node: ast.Compare, left: ast.expr, operator: type[ast.cmpop], right: ast.expr
+) -> Test | None:
+    """Read `n > 1` and `n >= 2` as not `n == 1`, where the file asks that too: n counts."""
+    above = operator in (ast.Gt, ast.LtE)
+    if not above and operator not in (ast.GtE, ast.Lt):
+        return None
+    if not isinstance(right, ast.Constant) or type(right.value) is not int:
+        return None
+    least = right.value if above else right.value - 1
+    if least not in (0, 1):
+        return None
+    name = _text(frame, left)
+    same = frame.unit.equality(node, name, least)
+    if same is None:
+        return None
+    test = _atom(frame, same, f"{name}=={least}")
+    return test if operator in (ast.LtE, ast.Lt) else test.negated()
 
 
 def is_positive(node: ast.expr) -> bool:

@@ -130,7 +130,10 @@ def external_call(frame: Frame, dotted: str, arguments: Arguments) -> Value | No
     if dotted.startswith(("torch.optim.", "optim.")) and name[:1].isupper():
         return program.new_optimizer(arguments.held())
     if name in _WRAPPERS:
-        return arguments.first()
+        first = arguments.first()
+        if isinstance(first, Several) and not first.items:
+            return program.new_module()  # its parts come later, and are its own
+        return first
     if name == "deepcopy" or dotted == "copy.copy":
         return _copied(frame, arguments.first())
     if name == "Parameter":
@@ -201,11 +204,23 @@ def _zipped(name: str, arguments: Arguments) -> Value:
     known = [items for items, open_ended in columns if not open_ended]
     length = min((len(items) for items in known), default=1)
     table: list[Value] = [
-        Several([items[n] if n < len(items) else items[0] for items, _ in columns])
+        Several([_at(items, n, open_ended and length > 1) for items, open_ended in columns])
         for n in range(length)
         if all(items for items, _ in columns)
     ]
     return Several(table, not known)
+
+
+def _at(items: list[Value], number: int, open_ended: bool) -> Value:
+    """Return an item of a column; of one of unknown length each row has another one."""
+    item = items[number] if number < len(items) else items[0]
+    if not open_ended:
+        return item
+    if isinstance(item, Module):
+        return Module(item.key.replace("[*]", f"[{number}]"))
+    if isinstance(item, Named):
+        return Named(item.path.replace("[*]", f"[{number}]"))
+    return item
 
 
 def _got(frame: Frame, arguments: Arguments) -> Value:

@@ -6,6 +6,7 @@ that was not recognised refutes them, so they are certain only where none can hi
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -45,7 +46,8 @@ def is_open(
         return True  # this step may be for runs without a scaler
     if code == "ZG402":
         # who makes the gradients by hand may use them twice
-        return "[*]" in step.name or _is_assigned(verdict, buckets)
+        another = "[*]" in step.name or _picks_another(step, buckets)
+        return another or _is_assigned(verdict, buckets)
     if code == "ZG401":
         # A flag that switches training off: the step is then harmless, and meant.
         switched = verdict.condition is not None and not varies(verdict.condition[0])
@@ -61,6 +63,24 @@ def _is_stepped_by_scaler(step: Happening, buckets: Buckets) -> bool:
         and each.event is not None
         and not mine.isdisjoint(each.event.buckets)
         for each in buckets.happenings
+    )
+
+
+def _picks_another(step: Happening, buckets: Buckets) -> bool:
+    """Does a loop that goes nowhere back take another item of a list each time?"""
+    loop = step.loop.node if step.loop is not None else None
+    if not isinstance(loop, ast.For | ast.AsyncFor):
+        return False
+    if any(
+        each.kind is EventKind.BACKWARD and each.loop is step.loop for each in buckets.happenings
+    ):
+        return False
+    counted = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+    return any(
+        isinstance(each, ast.Subscript)
+        and any(isinstance(name, ast.Name) and name.id in counted for name in ast.walk(each.slice))
+        for statement in loop.body
+        for each in ast.walk(statement)
     )
 
 

@@ -64,6 +64,7 @@ class Objects(ABC):
         self.fuel = FUEL  # expressions that may still be read
         self.frozen: frozenset[str] = frozenset()
         self.peeking = False  # reading an expression only to learn what it is
+        self.quiet = 0  # methods being read for what they set or give, at another time
         self.guarded = False  # behind a test that the gradient is there
         self.conditional = 0  # branches being read, within which an assignment may not happen
         self.made: set[str] = set()
@@ -75,6 +76,7 @@ class Objects(ABC):
         self._scalers: dict[str, Scaler] = {}
         self._owned: dict[str, frozenset[str]] = {}  # an optimizer's key: what it holds
         self._hands: dict[frozenset[str], Optimizer] = {}
+        self._derived: dict[str, frozenset[str]] = {}
         self._attached: dict[tuple[str, str], Value] = {}
 
     def _provisional(self, what: str) -> str:
@@ -97,7 +99,9 @@ class Objects(ABC):
                 for each in leaves_of(source)
                 if isinstance(each, Named) and _names_parameters(each.path)
             }
-        return Optimizer(self._provisional("optimizer"), frozenset(keys) or None)
+        made = Optimizer(self._provisional("optimizer"), frozenset(keys) or None)
+        made.lasting = self.quiet > 0
+        return made
 
     def new_module(self, arguments: Arguments | None = None) -> Module:
         module = Module(self._provisional("module"))
@@ -317,6 +321,16 @@ class Objects(ABC):
 
     def freeze(self, keys: frozenset[str], frozen: bool) -> None:
         self.frozen = self.frozen | keys if frozen else self.frozen - keys
+
+    def derive(self, path: str, keys: frozenset[str]) -> None:
+        """Remember that an unseen call has made `path` from these networks."""
+        self._derived[path] = self._derived.get(path, frozenset()) | keys
+
+    def behind(self, value: Value) -> frozenset[str]:
+        """Return the networks that a thing known by its path only was made from."""
+        return (
+            self._derived.get(value.path, frozenset()) if isinstance(value, Named) else frozenset()
+        )
 
     def attach(self, key: str, name: str, value: Value) -> None:
         """Remember `net.optim = …`."""

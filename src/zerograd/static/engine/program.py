@@ -19,6 +19,7 @@ from zerograd.static.engine.unit import ClassUnit, Unit
 from zerograd.static.engine.values import (
     Accelerator,
     Constant,
+    Engine,
     Function,
     Instance,
     Mapping,
@@ -71,6 +72,9 @@ class Program(Readings):
             own_step = cls.methods.get("step")
             text = cls.unit.text_of(own_step) if own_step is not None else ""
             optimizer.clears_itself = "zero_grad(" in text or ".grad = None" in text
+            hands_on = "step(" in text.partition(":")[2]
+            if text and not hands_on and not cls.unit.mentions_gradient(cls.node):
+                return Engine()  # a projection, say: its step uses no gradients
             return optimizer
         instance = self.new_instance(cls)
         if self.is_module(cls):
@@ -86,7 +90,7 @@ class Program(Readings):
 
     def instance_attribute(self, instance: Instance, name: str) -> Value:
         value = instance.attributes.get(name)
-        unset = isinstance(value, Constant) and value.value is None
+        unset = _is_unset(value)
         if value is not None and not unset:
             return self._part(instance, name, value)
         method = None if unset else self.method(instance, name)
@@ -103,9 +107,14 @@ class Program(Readings):
                 if assigner == "__init__" and "__init__" in instance.primed:
                     continue
                 instance.primed.add(mark)
+                known = dict(instance.attributes)
                 self.quietly(Function(node, cls.unit, bound=instance, owner=cls))
                 found = instance.attributes.get(name)
-                unset = isinstance(found, Constant) and found.value is None
+                # What was seen to be set stays: here the method is read for nobody's arguments.
+                instance.attributes.update(
+                    (each, value) for each, value in known.items() if not _is_unset(value)
+                )
+                unset = _is_unset(found)
                 if found is not None and not unset:
                     return self._part(instance, name, found)
         if unset and not any(cls.assigners(name)[1:] for cls in self.lineage(instance.cls)):
@@ -212,3 +221,7 @@ class Program(Readings):
         if not optimizers or len(optimizers) != len(items):
             return Named(f"{instance.key}.optimizers()")
         return optimizers[0] if len(optimizers) == 1 else Several(list(optimizers))
+
+
+def _is_unset(value: Value | None) -> bool:
+    return isinstance(value, Constant) and value.value is None

@@ -128,8 +128,20 @@ class Readings(Lineage):
             # else: it gives back what it made, and each call makes another
         scope, value = known
         if scope is not None:
+            if self._is_decorated_to_act(function):
+                frame.emit(Haze(None, whole=True))  # what it does around, nobody knows to whom
             frame.emit(scope)
         return value
+
+    def _is_decorated_to_act(self, function: Function) -> bool:
+        """Does a decorator of the project do something to gradients?"""
+        for each in getattr(function.node, "decorator_list", ()):
+            name = each.func if isinstance(each, ast.Call) else each
+            if isinstance(name, ast.Name):
+                found = self.global_value(function.unit, name.id)
+                if isinstance(found, Function) and found.unit.has_events(found.node):
+                    return True
+        return False
 
     def _is_wrapper(self, function: Function) -> bool:
         """Is it step() or zero_grad() of an object that stands for an optimizer?"""
@@ -296,7 +308,9 @@ class Readings(Lineage):
         called = set(self.called)
         caller = self.frame(function.unit)
         frozen = self.frozen
+        self.quiet += 1
         value = self.invoke(caller, function.node, function, Arguments.of_nobody())
+        self.quiet -= 1
         self.called, self.frozen = called, frozen
         return value
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.buckets import frame_of
 from zerograd.static.engine.ir import Block, Branch, Doubt, Happening, Haze, Loop, walk
 from zerograd.static.engine.stores import names_stored
 from zerograd.static.engine.unit import ClassUnit, FunctionNode
@@ -128,7 +129,8 @@ def _read(program: Program, function: Function, cls: ClassUnit | None) -> Iterat
     name = getattr(function.node, "name", "")
     if not block:
         return
-    if not _steps_outside_loops(block) or name.startswith(("test", "setUp")):
+    once = not _goes_back(block) or _makes_its_optimizers(block)
+    if once or not _steps_outside_loops(block) or name.startswith(("test", "setUp")):
         yield Root(block, hazy=True)
         return
     owned = cls is not None and _owns_its_optimizers(block) and not program.has_unseen_base(cls)
@@ -155,6 +157,26 @@ def _owns_its_optimizers(block: Block) -> bool:
     """Are all optimizers that step here those of the object itself?"""
     return all(
         node.optimizer is not None and node.optimizer.key.startswith("self.")
+        for node in walk(block)
+        if isinstance(node, Happening) and node.kind is EventKind.STEP and node.loop is None
+    )
+
+
+def _goes_back(block: Block) -> bool:
+    """Is a gradient filled in there? What only steps is a part of somebody's iteration."""
+    return any(
+        isinstance(node, Happening) and node.kind in (EventKind.BACKWARD, EventKind.ASSIGN)
+        for node in walk(block)
+    )
+
+
+def _makes_its_optimizers(block: Block) -> bool:
+    """Are all optimizers that step here made here? Then each call is a training of its own."""
+    return all(
+        node.optimizer is not None
+        and not node.optimizer.lasting
+        and not (isinstance(node.node, ast.Call) and node.node.args)  # closures are called again
+        and frame_of(node.optimizer.key) in node.frames
         for node in walk(block)
         if isinstance(node, Happening) and node.kind is EventKind.STEP and node.loop is None
     )

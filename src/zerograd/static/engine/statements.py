@@ -27,6 +27,7 @@ from zerograd.static.engine.ir import (
     Attempt,
     Block,
     Branch,
+    Haze,
     Loop,
     has_effect,
     walk,
@@ -145,7 +146,9 @@ def _leaves(body: list[ast.stmt]) -> bool:
 
 def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     program = frame.program
+    before = len(frame.out)
     source = evaluate(frame, node.iter)
+    acts = has_effect(frame.out[before:])
     items, open_ended = items_of(source)
     if items and all(_is_one_param(item) for item in items):
         # A loop over parameters does one thing to all of them.
@@ -178,6 +181,18 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     frame.forget(stored)
     bind(frame, node.target, items[0] if items else NOTHING)
     _read_loop(frame, loop, node.body, node.orelse, once=_runs_once(node.iter))
+    if acts and _is_generated(frame, node.iter):
+        loop.body.insert(0, Haze(None, whole=True))  # what it does between two items
+
+
+def _is_generated(frame: Frame, source: ast.expr) -> bool:
+    """Do the items come from a generator of the project?"""
+    made = (peek(frame, each.func) for each in ast.walk(source) if isinstance(each, ast.Call))
+    return any(
+        isinstance(each, Function)
+        and any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in ast.walk(each.node))
+        for each in made
+    )
 
 
 def _is_group(item: Value) -> bool:

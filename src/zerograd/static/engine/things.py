@@ -17,7 +17,14 @@ from zerograd.static.engine.training import (
     optimizer_method,
     scaler_method,
 )
-from zerograd.static.engine.unseen import forward, is_called_part, makes_optimizer, unseen
+from zerograd.static.engine.unseen import (
+    clear_by_hook,
+    forward,
+    is_called_part,
+    is_emptying,
+    makes_optimizer,
+    unseen,
+)
 from zerograd.static.engine.values import (
     NOTHING,
     Constant,
@@ -91,6 +98,7 @@ _OF_TENSORS = frozenset(
 _PARAMETERS = frozenset(
     ["parameters", "named_parameters", "trainable_parameters", "get_parameters"]
 )
+_LOOKUPS = frozenset(["get", "pop", "setdefault"])  # of a dict
 _SILENT = frozenset(
     [
         "state_dict",
@@ -137,9 +145,11 @@ def thing_method(
             called = "step" if name == "step" else "zero_grad"
             return optimizer_method(frame, node, optimizer, called, arguments)
         if name != "step":
-            # no tensor has it: then this is a network after all
-            is_thing = not isinstance(base, Tensor) or not receiver
-            clear(frame, node, base if is_thing else Named(receiver), arguments)
+            # no tensor has it: then this is a network after all, and holds what it was made from
+            target = base
+            if isinstance(base, Tensor) and receiver:
+                target = Several([Named(receiver), Params(base.deps)])
+            clear(frame, node, target, arguments)
         return NOTHING
     if path and is_optimizer_name(path) and not is_scheduler_name(path):
         optimizer = program.named_optimizer(path)
@@ -244,6 +254,12 @@ def _unseen_method(
         if name in ("values", "items"):
             inner = Named(f"{base.path}[*]")
             return Several([inner if name == "values" else Several([NOTHING, inner])], open=True)
+        clear_by_hook(frame, f"{base.path}.{name}", arguments)
+        last = base.path.rsplit(".", 1)[-1].split("@", 1)[0]
+        if is_emptying(name) and f"{last}.backward(" in frame.unit.source.text:
+            frame.emit(Haze(None, whole=True))  # a tape: what goes back by it, it may clear
+        if name in _LOOKUPS and isinstance(arguments.first(), Constant):
+            return Named(f"{base.path}[{arguments.first().value!r}]")  # type: ignore[attr-defined]
         if arguments.optimizers() or arguments.has_modules():
             return unseen(frame, name, arguments, base)
         computed = arguments.computed()

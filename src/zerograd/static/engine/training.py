@@ -30,7 +30,13 @@ from zerograd.static.engine.values import (
     Value,
     leaves_of,
 )
-from zerograd.static.engine.words import CLIPS, is_optimizer_name, is_step_name, words_of
+from zerograd.static.engine.words import (
+    CLIPS,
+    is_only_a_scheduler,
+    is_optimizer_name,
+    is_step_name,
+    words_of,
+)
 
 _LOSSES = frozenset(("loss", "losses", "closure", "fn", "func", "objective"))
 _CLEARABLE = (Optimizer, Module, Instance, Named, Params, Leaf, Gradient)
@@ -93,7 +99,7 @@ def clear(frame: Frame, node: ast.AST, target: Value, arguments: Arguments) -> N
                 frame,
                 EventKind.CLEAR,
                 node,
-                keys=keys_of(each),
+                keys=keys_of(each) | frame.program.behind(each),
                 name=_receiver(node),
                 to_none=to_none,
             )
@@ -141,6 +147,8 @@ def optimizer_method(
 ) -> Value:
     """A method of an optimizer, or of a wrapper that is known by its name only."""
     receiver = node.func.value if isinstance(node.func, ast.Attribute) else node
+    if is_only_a_scheduler(path_of(receiver)):
+        return NOTHING  # made from an optimizer, which is all that is known of it
     named = arguments.positional[0] if arguments.positional else None
     if name == "step" and isinstance(named, Constant) and isinstance(named.value, str):
         # one of several optimizers behind one object, told by its name

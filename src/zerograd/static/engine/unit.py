@@ -62,8 +62,10 @@ class Unit:
 
     __slots__ = (
         "_changing",
+        "_equalities",
         "_leading",
         "_parts",
+        "_spaceless",
         "_texts",
         "classes",
         "functions",
@@ -81,6 +83,8 @@ class Unit:
         self.stars: list[tuple[str, int]] = []
         self._texts: dict[int, str] = {}
         self._parts: dict[int, list[ast.AST]] = {}
+        self._equalities: dict[int, ast.Compare | None] = {}
+        self._spaceless = ""
         self._changing: frozenset[str] | None = None
         self._leading: LeadingLines | None = None
         self._collect(source.tree.body)
@@ -159,6 +163,17 @@ class Unit:
             last: int = node.end_lineno  # type: ignore[attr-defined]
             text = self._texts[id(node)] = "\n".join(self.source.lines[first - 1 : last])
         return text
+
+    def equality(self, node: ast.Compare, name: str, number: int) -> ast.Compare | None:
+        """Return `name == number` in the place of `node`, if the file asks that anywhere."""
+        if id(node) not in self._equalities:
+            if not self._spaceless:
+                self._spaceless = re.sub(r" *([=!]=) *", r"\1", self.source.text)
+            asked = re.search(rf"(?<![\w.]){re.escape(name)}[=!]={number}\b", self._spaceless)
+            constant = ast.copy_location(ast.Constant(number), node.comparators[0])
+            same = ast.Compare(node.left, [ast.Eq()], [constant])
+            self._equalities[id(node)] = ast.copy_location(same, node) if asked else None
+        return self._equalities[id(node)]
 
     def parts_of(self, node: ast.AST) -> list[ast.AST]:
         """Return `node` and all below it; a condition is looked at once a reading."""

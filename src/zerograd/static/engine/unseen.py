@@ -58,6 +58,14 @@ _ACTING = frozenset(
 )
 
 
+# words in the names of hooks, and of what holds them
+_HOOKS = frozenset(
+    (
+        *("on", "before", "after", "begin", "start", "end", "pre", "post", "hook", "hooks"),
+        *("callback", "callbacks", "cb", "cbs", "event", "events", "trigger", "notify"),
+    )
+)
+_EMPTYING = frozenset(("zero", "zeros", "clear", "reset", "clean", "init", "prepare"))
 # words in the name of an unseen function that mark it as one that leaves gradients alone
 _INERT = frozenset(
     [
@@ -93,8 +101,7 @@ def forward(frame: Frame, keys: frozenset[str], arguments: Arguments) -> Value:
         return Tensor()
     frame.program.networks |= {key for key in keys if not is_loss_name(key)}
     # Networks handed to a network are part of what it computes.
-    handed = [each for value in arguments.all() for each in leaves_of(value)]
-    deps = keys | keys_of(Several([each for each in handed if _is_network(frame, each)]))
+    deps = keys | networks_in(frame, arguments)
     sure, scaler = True, ""
     averaged, leaves = False, frozenset[str]()
     if isinstance(computed, Tensor):
@@ -114,6 +121,29 @@ def _is_network(frame: Frame, value: Value) -> bool:
     return isinstance(value, Module | Instance)
 
 
+def clear_by_hook(frame: Frame, path: str, arguments: Arguments) -> None:
+    """A hook of an object that is not known: if the project has one that clears, it may be that."""
+    project = frame.program.project
+    holder, _, name = path.rpartition(".")
+    hooked = not _HOOKS.isdisjoint((*words_of(name), *words_of(holder)))
+    hooked = hooked or any(isinstance(each, Instance) for each in arguments.all())
+    if project is None or frame.loop is None or not hooked:
+        return
+    if project.is_cleared_in(frame.unit.source, name):
+        frame.emit(Haze(None, whole=True))
+
+
+def is_emptying(name: str) -> bool:
+    """May an unseen function of this name clear the gradients of a network it is handed?"""
+    return not _EMPTYING.isdisjoint(words_of(name))
+
+
+def networks_in(frame: Frame, arguments: Arguments) -> frozenset[str]:
+    """Return the keys of the networks that a call is handed."""
+    handed = [each for value in arguments.all() for each in leaves_of(value)]
+    return keys_of(Several([each for each in handed if _is_network(frame, each)]))
+
+
 def makes_optimizer(name: str) -> bool:
     """Is it, by its name, a function that gives back an optimizer and does nothing with it?"""
     return is_optimizer_name(name) and _ACTING.isdisjoint(words_of(name))
@@ -123,6 +153,7 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
     """A call that cannot be followed: it may do anything to what it is handed."""
     optimizers = arguments.optimizers()
     words = words_of(name)
+    clear_by_hook(frame, base.path if isinstance(base, Named) else name, arguments)
     if is_optimizer_class(name) or (name[:1].isupper() and "optim" in name.lower()):
         if optimizers:
             return optimizers[0]  # a wrapper around the optimizer
@@ -142,6 +173,8 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
             each for each in arguments.all() if isinstance(each, Module | Instance | Named)
         ]
         frame.emit(Haze(keys_of(Several(modules)), whole=False))
+    if is_emptying(name):
+        frame.emit(Haze(networks_in(frame, arguments), whole=True))
     modules_called = keys_of(
         Several([each for each in leaves_of(Several(arguments.all())) if isinstance(each, Module)])
     )

@@ -138,13 +138,14 @@ class Gradient(Value):
 class Optimizer(Value):
     """An optimizer; `keys` are the buckets it holds, None where they cannot be told."""
 
-    __slots__ = ("clears_itself", "key", "keys", "windowed")
+    __slots__ = ("clears_itself", "key", "keys", "lasting", "windowed")
 
     def __init__(self, key: str, keys: frozenset[str] | None) -> None:
         self.key = key
         self.keys = keys
         self.windowed = False  # prepared by Accelerate: acts at the window's end only
         self.clears_itself = False
+        self.lasting = True  # not made by the function that was being read
 
     @property
     def ident(self) -> str:

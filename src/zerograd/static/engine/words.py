@@ -97,7 +97,7 @@ OPTIMIZER_CLASSES = re.compile(
     r"(Adam|AdamW|Adamax|SparseAdam|NAdam|RAdam|Adagrad|Adadelta|Adafactor|SGD|ASGD|RMSprop|RMSProp|"
     r"Rprop|LBFGS|Lion|LAMB|Lamb|LARS|Lars|Ranger|AdaBelief|Shampoo|Muon|SOAP|Sophia|Yogi|Novograd|"
     r"NvNovoGrad|MADGRAD|AdaBound|Prodigy|DAdapt\w*|ScheduleFree|Lookahead|ZeroRedundancyOptimizer|"
-    r"DistributedOptimizer|Optimizer|Optim)(TF|8bit|Fused|Schedule|W|Free|\d+bit)*$"
+    r"DistributedOptimizer|Optimizer|Optim)(TF|8bit|Fused|ScheduleFree|W|Free|\d+bit)*$"
 )
 CLIPS = frozenset(
     [
@@ -133,7 +133,10 @@ WELL_KNOWN = {
 }
 # frameworks with the same words and other rules
 FOREIGN = frozenset(
-    ["mxnet", "mindspore", "chainer", "tensorflow", "jittor", "keras", "theano", "cntk"]
+    (
+        *("mxnet", "mindspore", "chainer", "tensorflow", "jittor", "keras", "theano", "cntk"),
+        *("jax", "mlx", "paddle", "tinygrad", "warp"),
+    )
 )
 
 
@@ -170,6 +173,12 @@ def is_optimizer_name(path: str) -> bool:
 def is_scheduler_name(path: str) -> bool:
     """Does the name suggest a learning-rate scheduler?"""
     return any(word in _SCHEDULER_WORDS or word.startswith("sched") for word in words_of(path))
+
+
+def is_only_a_scheduler(path: str) -> bool:
+    """Is it called a scheduler, and not an optimizer that is scheduled?"""
+    words = words_of(path)
+    return is_scheduler_name(path) and OPTIMIZER_WORDS.isdisjoint(words)
 
 
 @_remembered
