@@ -28,6 +28,8 @@ SPLITS = {  # name in the corpus -> folder
     "held-out": "held_out",
     "fresh-development": "fresh_dev",
     "fresh-held-out": "fresh_held_out",
+    "third-development": "third_dev",
+    "third-held-out": "third_held_out",
 }
 
 

@@ -26,7 +26,14 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "explanation" / "accuracy.md"
 LABELS = Path(__file__).with_name("labels.toml")
-PARTS = ("development", "held-out", "fresh-development", "fresh-held-out")
+PARTS = (
+    "development",
+    "held-out",
+    "fresh-development",
+    "fresh-held-out",
+    "third-development",
+    "third-held-out",
+)
 HALVES = {"development": "accuracy_development.json", "held-out": "accuracy_held_out.json"}
 
 INTRODUCTION = """\
@@ -157,19 +164,31 @@ def originals_section() -> list[str]:
 
 
 def _first_run() -> list[str]:
-    """The honest figure: code that nobody had run the checker on before."""
-    first = _load("originals_first_run.json")
-    if first is None:
+    """The honest figures: code that nobody had run the checker on before, one run after another."""
+    runs: list[dict[str, Any]] = _load("originals_first_run.json") or []  # type: ignore[assignment]
+    if not runs:
         return []
-    labels = first["labels"]
-    return [
-        f"On code that it had never been run on ({first['repositories']} repositories, "
-        f"{first['training_files']} distinct training files) the checker said "
-        f"{first['findings']} things the first time: {labels['true']} true, "
-        f"{labels['arguable']} arguable, {labels['false']} false. The aim is one false alarm in "
-        "500 files: it is missed.",
+    lines = [
+        "What the checker said the first time it was run on code that nobody had run it on",
+        "before; each run was followed by mending what it showed. The aim is one false alarm in",
+        f"500 files: {'it is missed' if _per_500(runs[-1]) > 1 else 'the last run meets it'}.",
         "",
+        "| first run on | repositories | training files | findings | true | arguable | false "
+        "| false in 500 files | labelled by |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|---|",
     ]
+    for run in runs:
+        labels = run["labels"]
+        lines.append(
+            f"| {run['part']} | {run['repositories']} | {run['training_files']} "
+            f"| {run['findings']} | {labels['true']} | {labels['arguable']} | {labels['false']} "
+            f"| {_per_500(run):.1f} | {run['labelled_by']} |"
+        )
+    return [*lines, ""]
+
+
+def _per_500(run: dict[str, Any]) -> float:
+    return float(500 * run["labels"]["false"] / run["training_files"])
 
 
 def rivals_section(result: dict[str, Any]) -> list[str]:

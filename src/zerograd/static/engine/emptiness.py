@@ -22,6 +22,8 @@ NEEDS_CERTAINTY = frozenset(("ZG102", "ZG401", "ZG402"))  # not judged behind un
 _ACTING = re.compile(
     r"\b(\w*(?:backward|backprop|grad|train|fit|learn|optimi[sz]e|pipeline|execute)\w*)\s*\("
 )
+_LOSS = re.compile(r"loss|criterion|objective|cross_entropy|logits|predict|output|\bpreds?\b")
+_HANDED = re.compile(r"\b\w*(?:schedule|pipe\w*|runner)\.step\(\s*\w")
 _HARMLESS = frozenset(
     (
         *("zero_grad", "no_grad", "enable_grad", "set_grad_enabled", "requires_grad_", "train"),
@@ -104,7 +106,15 @@ def _is_surely_empty(step: Happening, buckets: Buckets, made: set[str]) -> bool:
 
 
 def _may_hide_a_backward(step: Happening) -> bool:
-    """Does the loop call something that by its name fills gradients, or trains?"""
+    """Does the loop call something that by its name fills gradients, or trains?
+
+    One that computes no loss at all only moves a scheduler, and a schedule of a pipeline
+    that is handed data goes back by itself.
+    """
     loop = step.loop.node if step.loop is not None else None
     text = step.unit.text_of(loop) if loop is not None else ""
-    return any(name not in _HARMLESS for name in _ACTING.findall(text))
+    return (
+        any(name not in _HARMLESS for name in _ACTING.findall(text))
+        or not _LOSS.search(text)
+        or bool(_HANDED.search(text))
+    )
