@@ -42,12 +42,13 @@ class Project:
         self._paths: dict[tuple[str, str, int], str | None] = {}
         self._sources: dict[str, Source | None] = {}
         self._asked: set[str] = set()
+        self._places: dict[str, tuple[str, str]] = {}
         self._clearers: dict[str, list[tuple[str, bytes]]] = {}
         self._cleared_in: dict[tuple[str, str], bool] = {}
 
     def start(self, source: Source) -> None:
         """Begin the check of one file: its allowance of modules is full again."""
-        self._asked = {os.path.abspath(source.path)}
+        self._asked = {self._place(source)[0]}
 
     def find(self, source: Source, module: str, level: int = 0) -> Source | None:
         """Return the module that `source` imports as `module`, or None.
@@ -57,13 +58,13 @@ class Project:
                 `from . import b` is asked for as module "b" first, then "" for the package.
             level: the number of leading dots.
         """
-        folder = os.path.dirname(os.path.abspath(source.path))
+        own, folder = self._place(source)
         key = (folder, module, level)
         if key in self._paths:
             path = self._paths[key]
         else:
             path = self._paths[key] = self._locate(folder, module, level)
-        if path is None or path == os.path.abspath(source.path):
+        if path is None or path == own:
             return None
         if path not in self._asked:
             if len(self._asked) > MOST_PER_FILE:
@@ -71,14 +72,21 @@ class Project:
             self._asked.add(path)
         return self._load(path)
 
+    def _place(self, source: Source) -> tuple[str, str]:
+        """Return the whole path of a source, and its folder."""
+        place = self._places.get(source.path)
+        if place is None:
+            path = os.path.abspath(source.path)
+            place = self._places[source.path] = path, os.path.dirname(path)
+        return place
+
     def source_at(self, path: str) -> Source | None:
         """Return the module at a path that a finding names."""
         return self._load(os.path.abspath(path))
 
     def has(self, source: Source, module: str, level: int = 0) -> bool:
         """Is the module one of the project's, whether or not it is worth reading?"""
-        folder = os.path.dirname(os.path.abspath(source.path))
-        return self._locate(folder, module, level) is not None
+        return self._locate(self._place(source)[1], module, level) is not None
 
     def is_cleared_by_callers(self, source: Source, name: str, owner: str = "") -> bool:
         """Does another file of the project clear gradients around a call of `name`?
@@ -226,7 +234,7 @@ class Project:
 
     def keep(self, source: Source) -> None:
         """Remember a source that was parsed to be checked, so that it is not parsed again."""
-        self._hold(os.path.abspath(source.path), source)
+        self._hold(self._place(source)[0], source)
 
     def _hold(self, path: str, source: Source | None) -> None:
         """Put a module last in the row of those that are held; the one longest unused goes."""

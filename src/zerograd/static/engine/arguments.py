@@ -37,13 +37,14 @@ _SETTINGS = frozenset(
 class Arguments:
     """Positional and named values."""
 
-    __slots__ = ("named", "nodes", "positional", "unknown")
+    __slots__ = ("_leaves", "named", "nodes", "positional", "unknown")
 
     def __init__(self, positional: list[Value], named: dict[str, Value]) -> None:
         self.positional = positional
         self.named = named
         self.nodes: dict[str | int, ast.expr] = {}
         self.unknown = False  # nobody here makes the call, so defaults say nothing
+        self._leaves: list[Value] | None = None
 
     @classmethod
     def of_nobody(cls) -> Arguments:
@@ -106,23 +107,28 @@ class Arguments:
             return self.positional[position]
         return None
 
+    def leaves(self) -> list[Value]:
+        """Return all values, those inside tuples, lists and dicts too."""
+        if self._leaves is None:
+            self._leaves = [leaf for value in self.all() for leaf in leaves_of(value)]
+        return self._leaves
+
     def optimizers(self) -> list[Value]:
         """Return the arguments that are optimizers, or look like it."""
         return [
             each
-            for value in self.all()
-            for each in leaves_of(value)
+            for each in self.leaves()
             if isinstance(each, Optimizer)
             or (isinstance(each, Named) and is_optimizer_name(each.path))
         ]
 
     def has_modules(self) -> bool:
-        return any(
-            isinstance(each, Module | Instance)
-            or (isinstance(each, Named) and is_model_name(each.path))
-            for value in self.all()
-            for each in leaves_of(value)
-        )
+        for each in self.leaves():
+            if isinstance(each, _NETWORKS):
+                return True
+            if isinstance(each, Named) and is_model_name(each.path):
+                return True
+        return False
 
     def held(self) -> Several:
         """Return what an optimizer made from these arguments may hold: not its settings."""
@@ -134,27 +140,25 @@ class Arguments:
         )
 
     def has_params(self) -> bool:
-        return any(isinstance(each, Params) for value in self.all() for each in leaves_of(value))
+        return any(isinstance(each, Params) for each in self.leaves())
 
     def computed(self) -> Value:
         """Return what computing with the arguments gives."""
-        deps: set[str] = set()
-        leaves: set[str] = set()
-        sure, scaler, averaged, any_tensor = True, "", False, False
-        for value in self.all():
-            for each in leaves_of(value):
-                if isinstance(each, Tensor):
-                    any_tensor = True
-                    deps |= each.deps
-                    leaves |= each.leaves
-                    sure = sure and each.sure
-                    scaler = scaler or each.scaler
-                    averaged = averaged or each.averaged
-                elif isinstance(each, Leaf):
-                    any_tensor = True
-                    leaves.add(each.key)
-        if not any_tensor:
+        for each in self.leaves():
+            if isinstance(each, _COMPUTED):
+                break
+        else:
             return NOTHING
+        tensors = [each for each in self.leaves() if isinstance(each, Tensor)]
+        leaves = {each.key for each in self.leaves() if isinstance(each, Leaf)}
         return Tensor(
-            frozenset(deps), sure=sure, scaler=scaler, averaged=averaged, leaves=frozenset(leaves)
+            frozenset().union(*(each.deps for each in tensors)),
+            sure=all(each.sure for each in tensors),
+            scaler=next((each.scaler for each in tensors if each.scaler), ""),
+            averaged=any(each.averaged for each in tensors),
+            leaves=frozenset(leaves).union(*(each.leaves for each in tensors)),
         )
+
+
+_NETWORKS = (Module, Instance)
+_COMPUTED = (Tensor, Leaf)

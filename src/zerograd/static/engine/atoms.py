@@ -81,9 +81,8 @@ def _lasting(frame: Frame, node: ast.expr) -> set[ast.expr]:
     Those hold from one call of a method to the next; `self.state.step` may not.
     """
     found: set[ast.expr] = set()
-    for inner in frame.unit.parts_of(node):
-        if not isinstance(inner, ast.Attribute):
-            continue
+    attributes = [each for each in frame.unit.parts_of(node) if isinstance(each, ast.Attribute)]
+    for inner in attributes:
         base, name = inner.value, inner.attr
         if isinstance(base, ast.Attribute) and not _SETTINGS.isdisjoint(words_of(base.attr)):
             name = base.attr
@@ -92,11 +91,12 @@ def _lasting(frame: Frame, node: ast.expr) -> set[ast.expr]:
             owner = frame.lookup(base.id)
             if isinstance(owner, Instance) and frame.program.is_set_once(owner, name):
                 found.add(base)
-    for inner in frame.unit.parts_of(node):
-        if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Attribute):
-            base = inner.value.value
-            if _SETTINGS.isdisjoint(words_of(inner.value.attr)):
-                found.discard(base)
+    if found:
+        for inner in attributes:
+            if isinstance(inner.value, ast.Attribute):
+                base = inner.value.value
+                if _SETTINGS.isdisjoint(words_of(inner.value.attr)):
+                    found.discard(base)
     return found
 
 
@@ -106,11 +106,6 @@ def atom_of(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -
     names: set[str] = set()
     volatile = counter = False
     lasting = _lasting(frame, node)
-    settled_ones = {
-        each
-        for each in frame.unit.parts_of(node)
-        if isinstance(each, ast.Attribute) and each.value in lasting
-    }
     for inner in frame.unit.parts_of(node):
         if isinstance(inner, ast.Name):
             word, behind, changes = frame.spelling(inner.id)
@@ -125,7 +120,7 @@ def atom_of(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -
             volatile = volatile or frame.unit.changes_attribute(inner.attr)
             counted = _is_counted(inner.attr) and isinstance(inner.value, ast.Name)
             of_self = counted and inner.value.id == "self"  # type: ignore[attr-defined]
-            volatile = volatile or (of_self and inner not in settled_ones)
+            volatile = volatile or (of_self and inner.value not in lasting)
         elif isinstance(inner, ast.Call):
             volatile = volatile or not settled
         elif isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mod):

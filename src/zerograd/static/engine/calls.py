@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from typing import Any
 
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.construct import external_call
@@ -237,7 +239,7 @@ def _call_instance(frame: Frame, node: ast.Call, callee: Instance, arguments: Ar
 
 def _method(frame: Frame, node: ast.Call, base: Value, name: str) -> Value:
     program = frame.program
-    if isinstance(base, Namespace | Class | Super):
+    if isinstance(base, _SCOPES):
         callee = program.attribute(frame, base, name)
         if callee is NOTHING and isinstance(base, Super):
             return _framework_method(frame, node, base.of, name, Arguments.of(frame, node))
@@ -247,21 +249,8 @@ def _method(frame: Frame, node: ast.Call, base: Value, name: str) -> Value:
     arguments = Arguments.of(frame, node)
     if by_wrapper(frame, node, name, base, arguments):
         return NOTHING
-    if isinstance(base, Instance):
-        return _instance_method(frame, node, base, name, arguments)
-    if isinstance(base, Optimizer):
-        return optimizer_method(frame, node, base, name, arguments)
-    if isinstance(base, Scaler):
-        return scaler_method(frame, node, base, name, arguments)
-    if isinstance(base, Engine):
-        return NOTHING
-    if isinstance(base, Accelerator):
-        return accelerator_method(frame, node, base, name, arguments)
-    if isinstance(base, Gradient):
-        return gradient_method(frame, node, base, name, arguments)
-    if isinstance(base, Several | Mapping):
-        return _container_method(frame, node, base, name, arguments)
-    return thing_method(frame, node, base, name, arguments)
+    read = _METHODS.get(type(base), thing_method)
+    return read(frame, node, base, name, arguments)
 
 
 def _instance_method(
@@ -329,3 +318,22 @@ def _container_method(
     if name == "update" and isinstance(arguments.first(), Mapping):
         base.items.update(arguments.first().items)  # type: ignore[attr-defined]
     return NOTHING
+
+
+def _engine_method(
+    frame: Frame, node: ast.Call, base: Engine, name: str, arguments: Arguments
+) -> Value:
+    return NOTHING
+
+
+_SCOPES = (Namespace, Class, Super)
+_METHODS: dict[type[Value], Callable[[Frame, ast.Call, Any, str, Arguments], Value]] = {
+    Instance: _instance_method,
+    Optimizer: optimizer_method,
+    Scaler: scaler_method,
+    Engine: _engine_method,
+    Accelerator: accelerator_method,
+    Gradient: gradient_method,
+    Several: _container_method,
+    Mapping: _container_method,
+}

@@ -82,7 +82,8 @@ class EarlyClears:
         if loop.pseudo or loop.once:
             return
         varies = any(self._program.varies(loop, key) for key in node.inner | node.behind)
-        if loop.node is None or _TAKEN.search(node.unit.text_of(loop.node)):
+        text = node.unit.text_of(loop.node) if loop.node is not None else ""
+        if not text or (".grad" in text and _TAKEN.search(text)):
             return  # each round's gradients are kept elsewhere
         assert node.event is not None
         for owner, holding in self._buckets.holdings.items():

@@ -60,7 +60,7 @@ def _other(frame: Frame, node: ast.AST) -> Value:
 
 
 def _name(frame: Frame, node: ast.Name) -> Value:
-    return frame.lookup(node.id)
+    return frame.locals.get(node.id) or frame.lookup(node.id)
 
 
 def _constant(frame: Frame, node: ast.Constant) -> Value:
@@ -136,10 +136,6 @@ def _optimizer_attribute(base: Optimizer, name: str) -> Value:
     if name in ("optimizer", "optim", "_optimizer", "base_optimizer"):
         return base
     return NOTHING
-
-
-def _call(frame: Frame, node: ast.Call) -> Value:
-    return call(frame, node)
 
 
 def _subscript(frame: Frame, node: ast.Subscript) -> Value:
@@ -340,7 +336,7 @@ _READERS: dict[type[ast.AST], Callable[[Frame, Any], Value]] = {
     ast.Name: _name,
     ast.Constant: _constant,
     ast.Attribute: _attribute,
-    ast.Call: _call,
+    ast.Call: call,
     ast.Subscript: _subscript,
     ast.Tuple: _several,
     ast.List: _several,

@@ -8,7 +8,9 @@ costs dictionary look-ups only.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import ClassVar
 
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.machine import advance
@@ -37,6 +39,7 @@ from zerograd.static.engine.points import (
     is_reachable,
     join,
     known,
+    one_back,
 )
 
 MOST_PAIRS = 256
@@ -72,7 +75,9 @@ class Flow:
         self._varying = varying  # id of a loop -> numbers of the atoms that change in it
         self._numbers: dict[tuple[BucketState, Doubt], int] = {}
         self.states: list[tuple[BucketState, Doubt]] = []
-        self._moves: dict[tuple[int, int, str], int] = {}
+        # (id of an event, bucket) -> state before -> state after
+        self._moves: dict[tuple[int, str], dict[int, int]] = {}
+        self._others: dict[tuple[object, int], int] = {}  # what else became of a state
         self._events: list[Event] = []  # keeps the events alive, so that their ids stay theirs
         self._known: dict[tuple[int, frozenset[tuple[str, frozenset[Pair]]]], Point | None] = {}
         self._tries: list[list[Point | None]] = []  # the points seen in each `try` that is open
@@ -109,33 +114,20 @@ class Flow:
         return point
 
     def _node(self, node: Node, point: Point, exits: Exits) -> Point | None:
-        if isinstance(node, Happening):
-            return self._happen(node, point)
-        if isinstance(node, Branch):
-            return self._branch(node, point, exits)
-        if isinstance(node, Loop):
-            return self._loop(node, point, exits)
-        if isinstance(node, Scope):
-            return self._scope(node, point)
-        if isinstance(node, Jump):
-            if node.how == "break":
-                exits.breaks.append(point)
-            elif node.how == "continue":
-                exits.continues.append(point)
-            elif node.how == "return":
-                exits.returns.append(point)
-            elif node.how == "raise":
-                self._note(point)
-            return None
-        if isinstance(node, Attempt):
-            return self._attempt(node, point, exits)
-        if isinstance(node, Haze):
-            return self._haze(node, point)
-        if isinstance(node, Reset):
-            return self._reset(node, point)
-        return point
+        read = self._READERS.get(type(node))
+        return read(self, node, point, exits) if read is not None else point
 
-    def _happen(self, node: Happening, point: Point) -> Point:
+    def _jump(self, node: Jump, point: Point, exits: Exits) -> None:
+        if node.how == "break":
+            exits.breaks.append(point)
+        elif node.how == "continue":
+            exits.continues.append(point)
+        elif node.how == "return":
+            exits.returns.append(point)
+        elif node.how == "raise":
+            self._note(point)
+
+    def _happen(self, node: Happening, point: Point, exits: Exits | None = None) -> Point:
         event = node.event
         if event is None:
             return self._present(point, node.maybe) if node.maybe else point
@@ -143,8 +135,12 @@ class Flow:
         after: Point = {}
         for bucket, pairs in point.items():
             reached.setdefault(bucket, set()).update(pairs)
+            moves = self._moves_at(event, bucket)
             after[bucket] = frozenset(
-                [(self._move(state, event, bucket), literals) for state, literals in pairs]
+                [
+                    (moves[state] if state in moves else self._move(state, event, bucket), literals)
+                    for state, literals in pairs
+                ]
             )
         if node.partial:
             for bucket in node.partial:
@@ -162,18 +158,22 @@ class Flow:
         for points in self._tries:
             points.append(point)
 
-    def _move(self, number: int, event: Event, bucket: str) -> int:
-        key = (number, id(event), bucket)
-        found = self._moves.get(key)
-        if found is None:
+    def _moves_at(self, event: Event, bucket: str) -> dict[int, int]:
+        key = (id(event), bucket)
+        moves = self._moves.get(key)
+        if moves is None:
             self._events.append(event)
-            state, doubt = self.states[number]
-            if bucket in event.reach and event.kind in _SETTLING:
-                doubt = Doubt.NONE
-            after = advance(state, event, bucket)
-            if event.kind is EventKind.TOUCH and bucket in event.reach:
-                after = replace(after, absent=False)  # who gets past a use had a gradient
-            found = self._moves[key] = self.number(after, doubt)
+            moves = self._moves[key] = {}
+        return moves
+
+    def _move(self, number: int, event: Event, bucket: str) -> int:
+        state, doubt = self.states[number]
+        if bucket in event.reach and event.kind in _SETTLING:
+            doubt = Doubt.NONE
+        after = advance(state, event, bucket)
+        if event.kind is EventKind.TOUCH and bucket in event.reach:
+            after = replace(after, absent=False)  # who gets past a use had a gradient
+        found = self._moves_at(event, bucket)[number] = self.number(after, doubt)
         return found
 
     def _forgotten(self, pairs: frozenset[Pair]) -> frozenset[Pair]:
@@ -184,7 +184,7 @@ class Flow:
             found.add((self.number(forgotten, Doubt.NONE), literals))
         return frozenset(found)
 
-    def _haze(self, node: Haze, point: Point) -> Point:
+    def _haze(self, node: Haze, point: Point, exits: Exits | None = None) -> Point:
         after = dict(point)
         for bucket in node.buckets:
             if bucket not in after:
@@ -202,14 +202,17 @@ class Flow:
         return frozenset((self._doubted(number, doubt), literals) for number, literals in pairs)
 
     def _doubted(self, number: int, doubt: Doubt) -> int:
-        state, before = self.states[number]
-        return self.number(state, max(before, doubt))
+        known = self._others.get((doubt, number))
+        if known is None:
+            state, before = self.states[number]
+            known = self._others[doubt, number] = self.number(state, max(before, doubt))
+        return known
 
     def _is_spent(self, number: int, or_empty: bool) -> bool:
         contributions = self.states[number][0].contributions
         return (or_empty or bool(contributions)) and all(each.used_by for each in contributions)
 
-    def _reset(self, node: Reset, point: Point) -> Point:
+    def _reset(self, node: Reset, point: Point, exits: Exits | None = None) -> Point:
         after = dict(point)
         fresh = self.number(INITIAL, node.doubt)
         for bucket in node.buckets:
@@ -221,13 +224,20 @@ class Flow:
         """Return the point with these gradients there, as far as anyone can tell."""
         after = dict(point)
         for bucket in buckets:
-            found = set()
-            for number, literals in after.get(bucket, ()):
-                state, doubt = self.states[number]
-                found.add((self.number(replace(state, absent=False), doubt), literals))
-            if found:
-                after[bucket] = frozenset(found)
+            pairs = after.get(bucket)
+            if pairs:
+                after[bucket] = frozenset(
+                    [(self._filled(number), literals) for number, literals in pairs]
+                )
         return after
+
+    def _filled(self, number: int) -> int:
+        known = self._others.get(("filled", number))
+        if known is None:
+            state, doubt = self.states[number]
+            known = self.number(replace(state, absent=False), doubt)
+            self._others["filled", number] = known
+        return known
 
     def _branch(self, node: Branch, point: Point, exits: Exits) -> Point | None:
         atom = self._atoms.get(node.atom)
@@ -243,7 +253,7 @@ class Flow:
             ]
         )
 
-    def _scope(self, node: Scope, point: Point) -> Point | None:
+    def _scope(self, node: Scope, point: Point, exits: Exits) -> Point | None:
         key = (id(node), frozenset(point.items()))
         if key in self._known:
             self._note(self._known[key])
@@ -333,32 +343,43 @@ class Flow:
                 for each in walk([node])
                 if isinstance(each, Happening) and each.event and each.event.kind is EventKind.STEP
             )
-        after: Point = {}
-        for bucket, pairs in point.items():
-            found = set()
-            for number, literals in pairs:
-                state, doubt = self.states[number]
-                if state.stepped & node.steppers:
-                    number = self.number(
-                        replace(state, stepped=state.stepped - node.steppers), doubt
-                    )
-                found.add((number, literals))
-            after[bucket] = frozenset(found)
-        return after
+        steppers = node.steppers
+        return {
+            bucket: frozenset(
+                [(self._anew(number, steppers), literals) for number, literals in pairs]
+            )
+            for bucket, pairs in point.items()
+        }
+
+    def _anew(self, number: int, steppers: frozenset[str]) -> int:
+        known = self._others.get((steppers, number))
+        if known is None:
+            state, doubt = self.states[number]
+            known = number
+            if state.stepped & steppers:
+                known = self.number(replace(state, stepped=state.stepped - steppers), doubt)
+            self._others[steppers, number] = known
+        return known
 
     def _turned(self, pairs: frozenset[Pair], varying: frozenset[int]) -> frozenset[Pair]:
         """The next iteration: what may change is forgotten, but for its last truth."""
-        found = set()
-        for number, literals in pairs:
-            kept = {each for each in literals if each >= 0 and each // 2 not in varying}
-            # a negative literal tells the truth of an atom one iteration back
-            kept |= {-each - 1 for each in literals if each >= 0 and each // 2 in varying}
-            found.add((number, frozenset(kept)))
+        found = frozenset([(number, one_back(literals, varying)) for number, literals in pairs])
         if len(found) > MOST_PAIRS:
-            found = {
+            found = frozenset(
                 (number, frozenset(each for each in literals if each >= 0))
                 for number, literals in found
-            }
+            )
         if len(found) > MOST_PAIRS:
-            found = {(number, NO_LITERALS) for number, _ in found}
-        return frozenset(found)
+            found = frozenset((number, NO_LITERALS) for number, _ in found)
+        return found
+
+    _READERS: ClassVar[dict[type[Node], Callable[..., Point | None]]] = {
+        Happening: _happen,
+        Branch: _branch,
+        Loop: _loop,
+        Scope: _scope,
+        Jump: _jump,
+        Attempt: _attempt,
+        Haze: _haze,
+        Reset: _reset,
+    }

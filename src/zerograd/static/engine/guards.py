@@ -41,14 +41,17 @@ class _Unknown(Exception):
 def truths(test: ast.expr, counter: ast.expr, size: ast.expr, windows: int, start: int) -> Table:
     """Return, for each size, the guard's truth at every iteration of so many windows."""
     sizes = (size.value,) if _is_size(size) else SIZES  # type: ignore[attr-defined]
+    spelled = {each: ast.dump(each) for each in ast.walk(test)}
+    counted, sized = ast.dump(counter), ast.dump(size)
     table: Table = {}
     for number in sizes:
-        values = {ast.dump(size): number} if not isinstance(size, ast.Constant) else {}
+        values = {sized: number} if not isinstance(size, ast.Constant) else {}
         column = []
         try:
             for index in range(start, start + windows * number):
-                values[ast.dump(counter)] = index
-                column.append(bool(_value(test, values)))
+                values[counted] = index
+                known = {each: values[text] for each, text in spelled.items() if text in values}
+                column.append(bool(_value(test, known)))
         except (_Unknown, ZeroDivisionError):
             return {}
         table[number] = column
@@ -95,8 +98,8 @@ def _is_size(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value > 0
 
 
-def _value(node: ast.expr, values: dict[str, int]) -> Any:
-    known = values.get(ast.dump(node))
+def _value(node: ast.expr, values: dict[ast.AST, int]) -> Any:
+    known = values.get(node)
     if known is not None:
         return known
     if isinstance(node, ast.Constant) and isinstance(node.value, int):

@@ -7,6 +7,7 @@ and interpreted many times, over sets of states.
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 class Node:
     __slots__ = ()
+
+    def blocks(self) -> Sequence[Block]:
+        """Return the blocks that stand directly inside."""
+        return ()
 
 
 Block = list[Node]
@@ -153,6 +158,9 @@ class Branch(Node):
         self.then = then
         self.otherwise = otherwise
 
+    def blocks(self) -> Sequence[Block]:
+        return (self.then, self.otherwise)
+
 
 class Loop(Node):
     """A loop that runs three times or more.
@@ -188,6 +196,9 @@ class Loop(Node):
         self.pseudo = False  # a method that some loop elsewhere calls
         self.entered: frozenset[int] = frozenset()  # the functions that such a call enters
 
+    def blocks(self) -> Sequence[Block]:
+        return (self.fresh, self.body, self.otherwise)
+
 
 class Scope(Node):
     """A called function: a return ends here."""
@@ -196,6 +207,9 @@ class Scope(Node):
 
     def __init__(self, body: Block) -> None:
         self.body = body
+
+    def blocks(self) -> Sequence[Block]:
+        return (self.body,)
 
 
 class Attempt(Node):
@@ -208,6 +222,9 @@ class Attempt(Node):
         self.handlers = handlers
         self.otherwise = otherwise
         self.finally_ = finally_
+
+    def blocks(self) -> Sequence[Block]:
+        return (self.body, *self.handlers, self.otherwise, self.finally_)
 
 
 class Jump(Node):
@@ -229,12 +246,15 @@ PAUSE = Pause()
 BREAK, CONTINUE, RETURN, RAISE = (Jump(how) for how in ("break", "continue", "return", "raise"))
 
 
+_ACTING = (Happening, Haze, Reset, Scope)  # a scope is kept only if something happens in it
+
+
 def has_effect(block: Block) -> bool:
     """Does anything happen to gradients in there?"""
     for node in block:
-        if isinstance(node, Happening | Haze | Reset | Scope):  # a scope is kept only if it has
+        if isinstance(node, _ACTING):
             return True
-        if any(has_effect(inner) for inner in inner_blocks(node)):
+        if any(has_effect(inner) for inner in node.blocks()):
             return True
     return False
 
@@ -250,19 +270,7 @@ def walk(block: Block, seen: set[int] | None = None) -> list[Node]:
             continue
         seen.add(id(node))
         found.append(node)
-        for inner in inner_blocks(node):
-            stack.extend(reversed(inner))
+        for inner in node.blocks():
+            if inner:
+                stack.extend(reversed(inner))
     return found
-
-
-def inner_blocks(node: Node) -> list[Block]:
-    """Return the blocks that stand directly inside `node`."""
-    if isinstance(node, Branch):
-        return [node.then, node.otherwise]
-    if isinstance(node, Loop):
-        return [node.fresh, node.body, node.otherwise]
-    if isinstance(node, Scope):
-        return [node.body]
-    if isinstance(node, Attempt):
-        return [node.body, *node.handlers, node.otherwise, node.finally_]
-    return []

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
 
 # a function whose text holds none of these has no events of its own
 EVENT_WORDS = ("backward", "zero_grad", ".step", ".grad", "unscale_", "clip_grad", "requires_grad")
@@ -21,12 +20,11 @@ Defined = tuple[str, bool, int, int]  # name, whether it is a method, first and 
 class LeadingLines:
     """The lines that lead to events, for the functions and methods of one module."""
 
-    __slots__ = ("_lines", "_starts", "_text")
+    __slots__ = ("_lines", "_text")
 
     def __init__(self, lines: list[str], defined: Iterable[Defined]) -> None:
         self._text = "\n".join(lines)
-        self._starts = [0, *accumulate(len(line) + 1 for line in lines)]
-        found = {row for word in EVENT_WORDS for row in self._rows_of(word)}
+        found = {row for word in EVENT_WORDS for row, _ in self._places_of(word)}
         found.update(self._calls_that_lead(found, sorted(defined, key=lambda each: each[2])))
         self._lines = sorted(found)
 
@@ -57,23 +55,22 @@ class LeadingLines:
     def _calls_of(self, name: str, bound: bool) -> Iterator[int]:
         """Yield the lines that call a function, or a method, of that name."""
         text = self._text
-        for at in self._places_of(f"{name}("):
+        for row, at in self._places_of(f"{name}("):
             if text.endswith(".", 0, at):
                 of_self = text.endswith("self.", 0, at) and not _is_word(text[at - 6 : at - 5])
                 if bound and (of_self or name not in _COMMON):
-                    yield bisect_right(self._starts, at)
+                    yield row
             elif not bound and not _is_word(text[at - 1 : at]) and not text.endswith("def ", 0, at):
-                yield bisect_right(self._starts, at)
+                yield row
 
-    def _rows_of(self, word: str) -> Iterator[int]:
-        for at in self._places_of(word):
-            yield bisect_right(self._starts, at)
-
-    def _places_of(self, word: str) -> Iterator[int]:
-        at = self._text.find(word)
+    def _places_of(self, word: str) -> Iterator[tuple[int, int]]:
+        """Yield the line and the place of each time that `word` is written."""
+        text = self._text
+        row, before, at = 1, 0, text.find(word)
         while at >= 0:
-            yield at
-            at = self._text.find(word, at + 1)
+            row += text.count("\n", before, at)
+            yield row, at
+            before, at = at, text.find(word, at + 1)
 
 
 def _is_word(character: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from zerograd.static.engine.ir import Block, Branch, Happening, Jump, Loop, inner_blocks
+from zerograd.static.engine.ir import Block, Branch, Happening, Jump, Loop
 
 _NONE: frozenset[str] = frozenset()
 
@@ -39,7 +39,7 @@ def _mark(block: Block, around: _Around, seen: set[tuple[int, _Around]]) -> None
             within = around._replace(guards=around.guards | own, inner=around.inner | own)
         elif isinstance(node, Loop) and not node.once:
             within = _Around(around.guards)
-        for part in inner_blocks(node):
+        for part in node.blocks():
             _mark(part, within, seen)
         if isinstance(node, Branch) and node.atom and _skips(node.then) != _skips(node.otherwise):
             # `if …: continue` guards all that follows

@@ -16,8 +16,11 @@ from zerograd.static.engine.values import (
     WRAPPED,
     Accelerator,
     Class,
+    Constant,
     Engine,
+    External,
     Function,
+    Gradient,
     Instance,
     Leaf,
     Mapping,
@@ -163,6 +166,8 @@ class Objects(ABC):
 
     def christened(self, frame: Frame, value: Value, path: str) -> Value:
         """Return `value` under the name it is given, if it has none yet."""
+        if isinstance(value, _NAMELESS):
+            return value
         if isinstance(value, Tensor) and is_optimizer_name(path):
             value = NOTHING  # what bears the name of an optimizer was not computed by a network
         if value is NOTHING or value is MADE or value is WRAPPED:
@@ -173,7 +178,7 @@ class Objects(ABC):
                 # another one, most likely, and nobody knows what is in it
                 frame.emit(Reset(frozenset((named.path, f"?{named.path}")), doubt=Doubt.UNSEEN))
             return named
-        if isinstance(value, Module | Optimizer | Scaler | Leaf | Instance):
+        if isinstance(value, _KEYED):
             if value.key in self._unnamed:
                 self._unnamed.discard(value.key)
                 alone = value.key not in self._holders
@@ -277,12 +282,14 @@ class Objects(ABC):
 
     def _is_cleared_and_stepped(self, frame: Frame, path: str) -> bool:
         """Does the file step and clear something of that name, or hand it to a scaler's step?"""
-        last = re.escape(path.rsplit(".", 1)[-1].split("@", 1)[0].split("[", 1)[0])
+        name = path.rsplit(".", 1)[-1].split("@", 1)[0].split("[", 1)[0]
+        last = re.escape(name)
         text = frame.unit.source.text
-        if re.search(rf"scaler\w*\.(?:step|unscale_)\(\s*{last}\s*[,)]", text):
+        if "scaler" in text and re.search(rf"scaler\w*\.(?:step|unscale_)\(\s*{last}\s*[,)]", text):
             return True
         return bool(
-            re.search(rf"\b{last}\.step\(\s*\)", text)
+            f"{name}.step(" in text
+            and re.search(rf"\b{last}\.step\(\s*\)", text)
             and re.search(rf"\b{last}\.zero_grad\(", text)
             and not re.search(rf"\b{last}\.backward\(", text)  # an engine, which does all
         )
@@ -297,9 +304,12 @@ class Objects(ABC):
             path = value.key
         else:
             return False
-        last = re.escape(path.rsplit(".", 1)[-1].split("@", 1)[0])
-        return not is_optimizer_name(path) and bool(
-            re.search(rf"\b{last}\.step\(\s*\)", frame.unit.source.text)
+        name = path.rsplit(".", 1)[-1].split("@", 1)[0]
+        text = frame.unit.source.text
+        return (
+            not is_optimizer_name(path)
+            and f"{name}.step(" in text
+            and bool(re.search(rf"\b{re.escape(name)}\.step\(\s*\)", text))
         )
 
     def is_lasting(self, value: Value, deep: bool = False) -> bool:
@@ -356,6 +366,10 @@ class Objects(ABC):
             for value in arguments.positional
         ]
         return values[0] if len(values) == 1 else Several(list(values))
+
+
+_NAMELESS = (Constant, Named, External, Params, Gradient, Function, Class)
+_KEYED = (Module, Optimizer, Scaler, Leaf, Instance)
 
 
 def _names_parameters(path: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 Literals = frozenset[int]  # atom number * 2, plus 1 where it is true
 Pair = tuple[int, Literals]  # state number and literals
 Point = dict[str, frozenset[Pair]]  # bucket -> pairs
@@ -9,12 +11,35 @@ Point = dict[str, frozenset[Pair]]  # bucket -> pairs
 NO_LITERALS: Literals = frozenset()
 
 
+# Literals are few, and the same ones come in every program.
+_remembered = lru_cache(maxsize=65_536)
+
+
+@_remembered
+def _with(literals: Literals, holds: int) -> Literals:
+    return literals | {holds}
+
+
+@_remembered
+def _without(literals: Literals, varying: frozenset[int]) -> Literals:
+    return frozenset(each for each in literals if each >= 0 and each // 2 not in varying)
+
+
+@_remembered
+def one_back(literals: Literals, varying: frozenset[int]) -> Literals:
+    """Return the literals in the next iteration: what may change is known as it was one back.
+
+    A negative literal tells the truth of an atom one iteration back.
+    """
+    return frozenset(-each - 1 if each // 2 in varying else each for each in literals if each >= 0)
+
+
 def assume(point: Point, holds: int, fails: int) -> Point:
     """Return the pairs on one side of a branch, which then know that side."""
     return {
         bucket: frozenset(
             [
-                (number, literals if holds in literals else literals | {holds})
+                (number, literals if holds in literals else _with(literals, holds))
                 for number, literals in pairs
                 if fails not in literals
             ]
@@ -38,10 +63,7 @@ def is_reachable(point: Point) -> bool:
 def dropped(point: Point, varying: frozenset[int]) -> Point:
     """After a loop its own conditions say nothing any more."""
     return {
-        bucket: frozenset(
-            (number, frozenset(each for each in literals if each >= 0 and each // 2 not in varying))
-            for number, literals in pairs
-        )
+        bucket: frozenset([(number, _without(literals, varying)) for number, literals in pairs])
         for bucket, pairs in point.items()
     }
 

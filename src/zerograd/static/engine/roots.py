@@ -102,10 +102,15 @@ def _candidates(program: Program) -> list[tuple[Function, ClassUnit | None]]:
 
 def _is_called_by_name(program: Program, node: ast.AST) -> bool:
     assert isinstance(node, FunctionNode)
-    text = program.main.source.text
-    if text.count(node.name) < 2:
-        return False
-    return len(re.findall(rf"\b{re.escape(node.name)}\s*\(", text)) > 1
+    text, name = program.main.source.text, node.name
+    times = 0
+    at = text.find(name)
+    while at >= 0 and times < 2:
+        after = at + len(name)
+        whole = not (text[at - 1 : at].isalnum() or text[at - 1 : at] == "_")
+        times += whole and text[after : after + 80].lstrip().startswith("(")
+        at = text.find(name, after)
+    return times > 1
 
 
 def _read(program: Program, function: Function, cls: ClassUnit | None) -> Iterator[Root]:

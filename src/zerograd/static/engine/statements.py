@@ -129,12 +129,14 @@ def _merged(
         return then
     if kind == "never" or (gone and not other_gone):
         return otherwise
+    if then == otherwise:
+        return otherwise  # neither branch assigned anything
     result = dict(otherwise)
     for name, value in then.items():
         other = otherwise.get(name)
-        if other is None or other is value:
+        if other is None:
             result[name] = value
-        else:
+        elif other is not value:
             result[name] = joined([value, other])
     return result
 

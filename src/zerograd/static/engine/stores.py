@@ -6,6 +6,12 @@ import ast
 from collections.abc import Iterator
 
 _BODIES = ("body", "orelse", "finalbody")
+_COMPOUND: frozenset[type[ast.AST]] = frozenset(
+    (
+        *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match),
+        getattr(ast, "TryStar", ast.Try),
+    )
+)
 
 
 def targets(statements: list[ast.stmt]) -> Iterator[ast.expr]:
@@ -25,8 +31,8 @@ def targets(statements: list[ast.stmt]) -> Iterator[ast.expr]:
                     yield from _flat(item.optional_vars)
         elif kind is ast.Delete:
             yield from node.targets  # type: ignore[attr-defined]
-        elif kind is ast.FunctionDef or kind is ast.AsyncFunctionDef or kind is ast.ClassDef:
-            continue  # another scope
+        if kind not in _COMPOUND:
+            continue  # nothing stands inside, or it is another scope
         for name in _BODIES:
             inner = getattr(node, name, None)
             if inner:

@@ -176,10 +176,10 @@ class Unit:
         return self._equalities[id(node)]
 
     def parts_of(self, node: ast.AST) -> list[ast.AST]:
-        """Return `node` and all below it; a condition is looked at once a reading."""
+        """Return `node` and all expressions below it; a condition is looked at once a reading."""
         parts = self._parts.get(id(node))
         if parts is None:
-            parts = self._parts[id(node)] = list(ast.walk(node))
+            parts = self._parts[id(node)] = _below(node)
         return parts
 
     def mentions(self, node: ast.AST, text: str) -> bool:
@@ -217,3 +217,19 @@ class Unit:
 def _last(node: ast.AST) -> int:
     last: int = node.end_lineno  # type: ignore[attr-defined]
     return last
+
+
+def _below(node: ast.AST) -> list[ast.AST]:
+    """Return what `ast.walk` yields, in its order, but for loads and stores."""
+    found = [node]
+    for each in found:
+        kind = type(each)
+        if kind is ast.Name or kind is ast.Constant:
+            continue
+        for name in each._fields:
+            value = getattr(each, name, None)
+            if isinstance(value, list):
+                found += [inner for inner in value if isinstance(inner, ast.AST)]
+            elif isinstance(value, ast.AST) and name != "ctx":
+                found.append(value)
+    return found
