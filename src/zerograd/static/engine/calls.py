@@ -294,7 +294,11 @@ def _container_method(
 ) -> Value:
     if isinstance(base, Several):
         if name == "append" and arguments.positional:
-            base.items.append(arguments.first())
+            item = arguments.first()
+            # made on one branch or on another, it is appended once
+            known = isinstance(item, Optimizer) and item.ident in {e.ident for e in base.items}
+            if not known:
+                base.items.append(item)
         elif name == "extend" and arguments.positional:
             base.items.extend(
                 arguments.first().items  # type: ignore[attr-defined]

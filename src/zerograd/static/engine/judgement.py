@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -31,6 +33,8 @@ _AT_STEP = tuple(
     BY_CODE[code]
     for code in ("ZG101", "ZG102", "ZG202", "ZG302", "ZG303", "ZG305", "ZG401", "ZG402")
 )
+_NAMES = re.compile(r"[A-Za-z_]\w*")
+_CLEARING = frozenset(("zero", "zeros", "zerograd", "clear", "reset", "retain", "keep"))
 _ONLY_IN_LOOPS = frozenset(("ZG202", "ZG401", "ZG402"))
 _AT_CLIP = (BY_CODE["ZG301"], BY_CODE["ZG304"])
 
@@ -169,6 +173,8 @@ class Judgement(EarlyClears):
         if condition in own:
             return True
         condition = condition.removeprefix(BEFORE)
+        if self._is_about_clearing(condition):
+            return False
         missed = EventKind.SCALER_UPDATE if verdict.rule.code == "ZG302" else EventKind.CLEAR
         clears = [
             each
@@ -181,6 +187,14 @@ class Judgement(EarlyClears):
             key for key in own if node.loop is None or not self._program.varies(node.loop, key)
         }
         return not clears or any(own - fixed <= each.guards for each in clears)
+
+    def _is_about_clearing(self, condition: str) -> bool:
+        """Is it a switch whose name says that gradients are kept, or cleared? Then it is meant."""
+        atom = self._program.atoms.get(condition)
+        if atom is None or not isinstance(atom.node, ast.Name | ast.Attribute | ast.Call):
+            return False
+        words = {word for name in _NAMES.findall(atom.text) for word in words_of(name)}
+        return not words.isdisjoint(_CLEARING) or any(word.startswith("accum") for word in words)
 
     def _leaked(self, node: Happening) -> Iterable[Finding]:
         """ZG201: the states at the step leave a suspicion that nothing later takes back."""

@@ -44,6 +44,7 @@ from zerograd.static.engine.words import (
     fills_by_name,
     is_network_name,
     is_optimizer_name,
+    is_pipeline_name,
     is_scaler_name,
     is_scheduler_name,
     words_of,
@@ -144,6 +145,8 @@ def thing_method(
         if optimizer is not None:
             called = "step" if name == "step" else "zero_grad"
             return optimizer_method(frame, node, optimizer, called, arguments)
+        if name == "step" and arguments.all() and is_pipeline_name(receiver or path):
+            frame.emit(Haze(None, whole=False))  # the schedule of a pipeline goes back by itself
         if name != "step":
             # no tensor has it: then this is a network after all, and holds what it was made from
             target = base
@@ -163,7 +166,7 @@ def thing_method(
         return Params(keys_of(base))
     if name in ("requires_grad_", "requires_grad"):
         return _require(frame, node, base, arguments)
-    if name in _SILENT:
+    if name in _SILENT and not (name == "log" and isinstance(base, Tensor | Leaf)):
         return NOTHING
     if name in _CUTS:
         return Tensor()

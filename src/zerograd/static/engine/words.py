@@ -72,6 +72,7 @@ _TRAINABLE = frozenset(
         *("unet", "vae", "autoencoder", "module"),
     )
 )
+_PIPELINES = frozenset(("pp", "pipe", "pipeline", "stage", "schedule"))
 _LOSSES = frozenset(("loss", "losses", "criterion", "crit", "cri", "objective", "mse", "bce", "ce"))
 _ABOUT_MODELS = frozenset(
     (
@@ -194,6 +195,11 @@ def is_network_name(path: str) -> bool:
 
 
 @_remembered
+def is_pipeline_name(path: str) -> bool:
+    """Does the name suggest what runs the stages of a pipeline, forward and back?"""
+    return not _PIPELINES.isdisjoint(words_of(path))
+
+
 def is_loss_name(path: str) -> bool:
     """Does the name suggest a function that gives a loss?"""
     return not _LOSSES.isdisjoint(words_of(path))
