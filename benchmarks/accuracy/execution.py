@@ -17,6 +17,7 @@ from benchmarks.accuracy.values import ClassValue, FunctionValue, Scope, Thing, 
 ROUNDS = 3
 CALL_DEPTH = 8
 MAX_STATEMENTS = 30_000
+_EXITS = {"sys.exit", "exit", "quit", "os._exit", "os.abort"}
 
 
 class Break(Exception):
@@ -121,6 +122,8 @@ class Execution(Expressions):
             self.note("uncalled", node.lineno, [])
             value = ast.copy_location(ast.Call(func=value, args=[], keywords=[]), value)
         self.evaluate(value, scope)
+        if isinstance(value, ast.Call) and ast.unparse(value.func) in _EXITS:
+            raise Stop("exited")
 
     def do_assign(self, node: ast.Assign, scope: Scope) -> None:
         value = self.evaluate(node.value, scope)
@@ -182,9 +185,9 @@ class Execution(Expressions):
             start = value[2] if isinstance(value[2], int) else 0
             return [(start + n, item) for n, item in enumerate(items)], known
         if isinstance(value, range):
-            return list(value)[: max(count, 2)], True
+            return list(value[: max(count, 2)]), True  # sliced first: it may be astronomic
         if isinstance(value, list | tuple):
-            return list(value)[:16], True
+            return list(value[:16]), True
         if isinstance(value, dict):
             return list(value)[:16], True
         if isinstance(value, Thing):

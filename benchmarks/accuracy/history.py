@@ -49,6 +49,7 @@ class _State:
     fresh: bool = False  # something came after the last clear or step
     scaler: object = None
     lost: list[tuple[Event, Event]] = field(default_factory=list)  # (backward, clear)
+    taken: list[Event] = field(default_factory=list)  # clears since the last backward
     touched: bool = False  # filled or cleared at least once
 
     @property
@@ -97,6 +98,8 @@ class _Judge:
     def _clear(self, index: int, event: Event) -> None:
         for state in self._of(event.buckets):
             state.lost += [(b, event) for at, b in state.contributions if at not in self.used]
+            if state.fresh:
+                state.taken.append(event)
             state.touched = True
             state.contributions = []
             state.spent = state.fresh = False
@@ -105,6 +108,8 @@ class _Judge:
             self.early.pop(bucket, None)
 
     def _backward(self, index: int, event: Event) -> None:
+        for state in self.states.values():
+            state.taken = []
         for state in self._of(event.buckets):
             state.touched = True
             state.contributions.append((index, event))
@@ -158,6 +163,7 @@ class _Judge:
                 state.spent, state.fresh = True, False
             state.scaler = None
             state.lost = []
+            state.taken = []
 
     def _scaler_step(self, event: Event) -> None:
         waiting = self.pending.setdefault(event.scaler, {})
@@ -176,6 +182,8 @@ class _Judge:
         key = (event.owner, event.line)
         self.empty_steps[key] = self.empty_steps.get(key, 0) + 1
         clears = tuple(clear.line for state in states for _, clear in state.lost)
+        # Another optimizer has used the loss before it was cleared here: lost to this one.
+        clears = clears or tuple(clear.line for state in states for clear in state.taken)
         self.all_empty[key] = self.all_empty.get(key, 0) + 1
         if self.all_empty[key] >= 2:
             code = "ZG102" if clears else "ZG401"

@@ -23,6 +23,7 @@ class Mutant:
     text: str = field(repr=False)
     codes: frozenset[str]
     lines: frozenset[int]
+    origin: frozenset[int]  # those of the lines that the original has, by its numbers
 
 
 class Subject:
@@ -73,18 +74,6 @@ class Subject:
                 return True
         return False
 
-    def window_codes(self) -> tuple[str, ...]:
-        """Return what else an order of step, backward and clear may be called, under Accelerate.
-
-        Its optimizers ignore a step and a clear inside a window. So a step in front of its
-        backward finds all micro-batches of the window but the last, which is then thrown
-        away; and a clear in front of the backward throws away all but the last. Where windows
-        have one micro-batch these are a step without gradients and a right clear, else they
-        are windows cleared too early: both names are right. Nowhere else does a window change
-        which fault it is, so nowhere else is a second name accepted.
-        """
-        return ("ZG501",) if ".accumulate(" in ast.unparse(self.unit.node) else ()
-
     def ancestors(self, statement: ast.stmt) -> Iterator[ast.AST]:
         node: ast.AST = statement
         while isinstance(node, ast.stmt) and node in self.at:
@@ -113,10 +102,14 @@ class Subject:
         text = editor.apply()
         if parse(text) is None:
             raise CannotEdit("the result does not parse")
-        where = frozenset(w for w in map(editor.where, lines) if w is not None)
+        wanted = list(lines)
+        where = frozenset(w for w in map(editor.where, wanted) if w is not None)
         if not where:
             raise CannotEdit("no line is left to report at")
-        return Mutant(kind, self.unit.path, self.unit.name, detail, text, frozenset(codes), where)
+        origin = frozenset(line for line in wanted if isinstance(line, int))
+        return Mutant(
+            kind, self.unit.path, self.unit.name, detail, text, frozenset(codes), where, origin
+        )
 
 
 def _mentions(text: str, name: str) -> bool:

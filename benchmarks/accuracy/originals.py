@@ -10,7 +10,7 @@ import argparse
 import json
 from pathlib import Path
 
-from benchmarks.accuracy.measure import distinct_units
+from benchmarks.accuracy.worklist import distinct_units
 from zerograd import __version__, check_paths
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"

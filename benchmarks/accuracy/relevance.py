@@ -15,6 +15,7 @@ from benchmarks.accuracy.values import Scope
 
 _EVENTS = {"zero_grad", "backward", "manual_backward", "step", "unscale_", "update", "grad"}
 _LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Raise)
+_EXITS = {"exit", "quit", "_exit", "abort"}
 ROUNDS = 3
 LONGEST_PERIOD = 8
 MOST_ROUNDS = 25
@@ -67,7 +68,7 @@ class Relevance:
                 return True
             if isinstance(child, ast.Call):
                 name = _called(child)
-                if name.startswith("clip_grad") or self._reaches(name):
+                if name.startswith("clip_grad") or self._reaches(name) or name in _EXITS:
                     return True
                 # A constructor or a preparation of networks decides who owns what.
                 if re.search(r"prepare|setup|optim|parameters|scaler", name, re.IGNORECASE):

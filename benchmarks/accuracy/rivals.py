@@ -24,9 +24,9 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from benchmarks.accuracy.checkers import RIVALS, Said, zerograd
-from benchmarks.accuracy.measure import distinct_units
 from benchmarks.accuracy.mutants import Mutant, Subject
 from benchmarks.accuracy.mutations import MUTATIONS, mutate
+from benchmarks.accuracy.worklist import distinct_units
 
 INSTALLS: dict[str, list[list[str]]] = {
     "torch-preflight": [["torch-preflight==0.5.0"]],

@@ -19,7 +19,16 @@ from benchmarks.accuracy.mutants import Mutant
 from benchmarks.accuracy.training_code import Unit
 
 LIMIT = 48
-_SOURCES = ("history", "values", "expressions", "relevance", "execution", "interpreter", "verdict")
+_SOURCES = (
+    "history",
+    "values",
+    "arithmetic",
+    "expressions",
+    "relevance",
+    "execution",
+    "interpreter",
+    "verdict",
+)
 
 
 def chain_of(unit: Unit) -> Chain:
@@ -56,8 +65,10 @@ def _path_to(tree: ast.AST, target: ast.AST) -> list[ast.AST]:
 class Verdicts:
     """Verdicts by execution, kept in a file so that a second measurement is quick."""
 
-    def __init__(self, cache: Path | None) -> None:
-        self._cache = cache
+    def __init__(self, folder: Path | None, name: str = "") -> None:
+        """Keep the verdicts of the file called `name` in a folder, or nowhere."""
+        own = hashlib.sha1(name.encode("utf-8", "surrogatepass")).hexdigest()
+        self._cache = cache = folder / f"{own}.json" if folder is not None else None
         digest = hashlib.sha1()
         for name in _SOURCES:
             digest.update(Path(__file__).with_name(f"{name}.py").read_bytes())

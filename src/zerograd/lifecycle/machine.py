@@ -59,10 +59,9 @@ def advance(state: BucketState, event: Event, bucket: str) -> BucketState:
 def _clear(state: BucketState, event: Event, reached: bool) -> BucketState:
     if not reached:
         return _left_alone(state, event.empties)
-    dropped = next((each for each in state.contributions if not each.used_by), None)
     lost = state.lost
-    if dropped is not None and not event.inside and not state.unknown:
-        lost = Drop(dropped.spot, event.spot, event.finite)
+    if not event.inside and not state.unknown:
+        lost = _dropped(state, event) or lost
     return replace(
         state,
         contributions=(),
@@ -75,6 +74,17 @@ def _clear(state: BucketState, event: Event, reached: bool) -> BucketState:
     )
 
 
+def _dropped(state: BucketState, event: Event) -> Drop | None:
+    unused = next((each for each in state.contributions if not each.used_by), None)
+    if unused is not None:
+        return Drop(unused.spot, event.spot, event.finite)
+    if state.lost is not None:
+        return None
+    # Another optimizer has stepped on it, this one has not.
+    left = next((each for each in state.contributions if event.empties - each.used_by), None)
+    return Drop(left.spot, event.spot, event.finite, shared=True) if left is not None else None
+
+
 def _left_alone(state: BucketState, emptied: frozenset[str]) -> BucketState:
     """Whoever was emptied has no part any more in the losses that are still held here."""
     if not any(each.fills & emptied for each in state.contributions):
@@ -84,6 +94,8 @@ def _left_alone(state: BucketState, emptied: frozenset[str]) -> BucketState:
 
 
 def _backward(state: BucketState, event: Event, reached: bool) -> BucketState:
+    if state.lost is not None and state.lost.shared:
+        state = replace(state, lost=None)  # this is the loss that the next step is about
     if not reached:
         return replace(state, suspicion=None) if state.suspicion else state
     new = Contribution(event.backward or str(event.spot), event.spot, event.fills)

@@ -35,11 +35,16 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A clear that threw away what no step has used."""
+    """A clear that threw away what no step has used.
+
+    `shared` is weaker: another optimizer has stepped on that loss, so nothing is lost for all.
+    It says only why the owner's own step, if it comes before another backward, finds nothing.
+    """
 
     backward: Spot
     clear: Spot
     finite: bool = True
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

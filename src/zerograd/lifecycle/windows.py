@@ -30,6 +30,7 @@ class Window:
     used: Counts = ()  # backwards that the step used, by spot
     lost: Counts = ()  # backwards that a clear threw away unused, by spot
     drop: Drop | None = None  # the last of those clears; finite only if all of them were
+    taken: Drop | None = None  # a clear since the last backward, after another optimizer's step
     averaged: bool | None = None  # was any loss divided or weighted? None: not known
     synchronised: Counts = ()  # backwards that all-reduced over ranks, by spot
     is_first: bool = False  # of its owner
@@ -110,9 +111,11 @@ def _on_nothing(windows: Sequence[Window]) -> list[WindowFault]:
         return []
     if last.lost_all or before.lost_all:
         return [WindowFault("ZG102", last.step, last.drop or before.drop)]
-    if before.drop is None and last.drop is None:
-        return [WindowFault("ZG401", last.step)]
-    return []
+    if before.drop is not None or last.drop is not None:
+        return []
+    if last.taken is not None:
+        return [WindowFault("ZG102", last.step, last.taken)]
+    return [WindowFault("ZG401", last.step)]
 
 
 @dataclass(slots=True)
@@ -160,6 +163,7 @@ class _Open:
     drop: Drop | None = None
     averaged: bool | None = None
     synchronised: Counter[Spot] = field(default_factory=Counter)
+    taken: Drop | None = None
 
     def fill(self, event: Event, held: Iterable[str]) -> None:
         _count(self.waiting, event.spot)
@@ -184,6 +188,8 @@ class _Open:
         if self.filled:
             return  # some buckets still hold it
         dropped = {spot: n for spot, n in self.waiting.items() if spot not in self.shared}
+        if self.waiting and not dropped and not event.inside and event.finite:
+            self.taken = Drop(next(iter(self.waiting)), event.spot, shared=True)
         if dropped and not event.inside:
             finite = event.finite and (self.drop is None or self.drop.finite)
             self.lost.update(dropped)
@@ -204,11 +210,12 @@ class _Open:
             self.drop,
             self.averaged,
             tuple(self.synchronised.items()),
+            self.taken,
         )
 
     @classmethod
     def thawed(cls, frozen: Any) -> _Open:
-        waiting, filled, fills, shared, lost, drop, averaged, synchronised = frozen
+        waiting, filled, fills, shared, lost, drop, averaged, synchronised, taken = frozen
         return cls(
             Counter(dict(waiting)),
             set(filled),
@@ -218,6 +225,7 @@ class _Open:
             drop,
             averaged,
             Counter(dict(synchronised)),
+            taken,
         )
 
     def close(self, step: Event, bare: bool, is_first: bool) -> Window:
@@ -227,6 +235,7 @@ class _Open:
             used=tuple(self.waiting.items()),
             lost=tuple(self.lost.items()),
             drop=self.drop,
+            taken=self.taken,
             averaged=self.averaged,
             synchronised=tuple(self.synchronised.items()),
             is_first=is_first,
@@ -248,6 +257,9 @@ class WindowLog:
 
     def feed(self, event: Event, held: Mapping[str, Iterable[str]]) -> None:
         """Count `event`, which is no step, for the owners of the buckets that it reaches."""
+        if event.kind is EventKind.BACKWARD:
+            for opened in self._open.values():
+                opened.taken = None  # this is the loss that the next step is about
         for owner, buckets in held.items():
             if event.kind is EventKind.BACKWARD:
                 self._open.setdefault(owner, _Open()).fill(event, buckets)

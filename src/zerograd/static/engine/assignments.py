@@ -20,6 +20,7 @@ from zerograd.static.engine.values import (
     NOTHING,
     WRAPPED,
     Constant,
+    Function,
     Gradient,
     Instance,
     Leaf,
@@ -80,7 +81,10 @@ def _makes_a_network(frame: Frame, node: ast.Assign, value: Value) -> bool:
 
 
 def _stays(frame: Frame, target: ast.expr, value: Value, right: ast.expr) -> bool:
-    """`model = wrap(model)`: what an unseen call gives back for a network is that network."""
+    """`model = wrap(model)`: what an unseen call gives back for a network is that network.
+
+    A function stays itself as well: `update = CudaGraphModule(update)` runs it.
+    """
     if not isinstance(right, ast.Call):
         return False
     if isinstance(target, ast.Tuple) and not isinstance(value, Several):
@@ -92,7 +96,7 @@ def _stays(frame: Frame, target: ast.expr, value: Value, right: ast.expr) -> boo
     current = peek(frame, target)
     if isinstance(current, Named):
         return not words_of(path) or "loss" not in words_of(path)
-    return frame.program.is_lasting(current)
+    return isinstance(current, Function) or frame.program.is_lasting(current)
 
 
 def assign_annotated(frame: Frame, node: ast.AnnAssign) -> None:

@@ -75,6 +75,17 @@ def _is_counted(name: str) -> bool:
     return not _COUNTED.isdisjoint(words) and (_AMOUNTS | _COUNTER_WORDS).isdisjoint(words)
 
 
+def _is_counted_here(frame: Frame, node: ast.expr) -> bool:
+    """Is all that `node` counts a variable of this function, changed only where it is stored?"""
+    parts = list(frame.unit.parts_of(node))
+    names = [each.id for each in parts if isinstance(each, ast.Name)]
+    return (
+        bool(names)
+        and not any(isinstance(each, ast.Attribute | ast.Call | ast.Subscript) for each in parts)
+        and all(name in frame.locals for name in names)
+    )
+
+
 def _lasting(frame: Frame, node: ast.expr) -> set[ast.expr]:
     """Return the objects in `node` of which a plain attribute or a setting is asked.
 
@@ -125,7 +136,8 @@ def atom_of(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -
             volatile = volatile or not settled
         elif isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mod):
             counter = True
-            volatile = True  # a remainder that never changes would not be asked for
+            # A remainder that never changes would not be asked for.
+            volatile = volatile or not _is_counted_here(frame, inner.left)
     key = f"{text}|{','.join(spelled)}"
     frame.program.note_atom(
         key, Atom(node, frame.unit.source.segment(node), frozenset(names), volatile, counter)

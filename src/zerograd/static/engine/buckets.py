@@ -177,7 +177,8 @@ class Buckets:
         if node.leaf and not leaf and not node.sure:
             return None  # weights that only look like an input: reading is not updating
         if not reach and kind is not EventKind.STEP:
-            if not node.partial and not node.doubted:
+            # A loss that fills none of these still tells what the next step is about.
+            if not node.partial and not node.doubted and kind is not EventKind.BACKWARD:
                 return None
             reach = ("nothing",)
         fills: frozenset[str] = frozenset()

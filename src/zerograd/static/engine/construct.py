@@ -146,7 +146,8 @@ def external_call(frame: Frame, dotted: str, arguments: Arguments) -> Value | No
     if ".nn." in f".{dotted}" and name[:1].isupper():
         if name.endswith("Loss") or ".utils." in dotted:
             return NOTHING
-        return program.new_module(arguments)
+        # a module around a function, such as a captured graph, runs it when it is called
+        return function if isinstance(function, Function) else program.new_module(arguments)
     if name == "initialize" or name == "prepare":  # apex and its kin
         return program.prepared(arguments)
     if name in ("grad", "jacobian", "vjp", "value_and_grad"):

@@ -55,7 +55,10 @@ def first_only(loop: Loop, program: Program, atoms: dict[str, int]) -> frozenset
         if (
             atom is None
             or atom.node is None
-            or not any(each.startswith(f"{name}#") or each == name for each in atom.names)
+            or not any(
+                each.partition("#")[0] == name and program.is_stored(loop, each)
+                for each in atom.names
+            )
         ):
             continue
         truth = _on_first(atom.node, key, name, start)

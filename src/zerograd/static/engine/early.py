@@ -55,7 +55,7 @@ class EarlyClears:
         }
         doubt: tuple[str, BucketState, bool] | None = None
         for owner, guard in self._window_guards(node):
-            if varying - {guard}:
+            if varying - {guard} - self._around_the_losses(owner):
                 continue  # a condition of its own, which may be the window's start
             number = next(n for n, key in self._keys.items() if key == guard)
             for truth in (0, 1):
@@ -76,6 +76,18 @@ class EarlyClears:
                     doubt = doubt or (name, self._example(node, held[0], before), False)
         nested = list(self._nested(node, node.loop))
         yield from nested or ([doubt] if doubt is not None else [])
+
+    def _around_the_losses(self, owner: str) -> frozenset[str]:
+        """Return the conditions without which nothing is filled that `owner` steps on."""
+        used = self._stepped_on(owner)
+        around = [
+            each.guards | each.behind
+            for each in self._buckets.happenings
+            if each.kind is EventKind.BACKWARD
+            and each.event is not None
+            and (each.event.backward or str(each.event.spot)) in used
+        ]
+        return frozenset.intersection(*around) if around else frozenset()
 
     def _nested(self, node: Happening, loop: Loop) -> Iterable[tuple[str, BucketState, bool]]:
         """The loop fills and clears in each round, and only the loop around it steps."""

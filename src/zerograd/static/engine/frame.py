@@ -19,6 +19,7 @@ class Frame:
 
     __slots__ = (
         "accumulating",
+        "bare",
         "closure",
         "globals",
         "inside",
@@ -65,6 +66,7 @@ class Frame:
         self.loop = loop
         self.returned: list[Value] = []
         self.no_grad = False
+        self.bare = False  # inside a statement that uses no value
         self.accumulating = False  # inside `with accelerator.accumulate(…)`
         self.inside = False  # inside a method of an optimizer
         self.is_manager = False  # a generator under @contextmanager

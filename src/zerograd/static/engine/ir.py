@@ -107,8 +107,9 @@ class Doubt(IntEnum):
     """How sure it is that nothing else has filled a bucket."""
 
     NONE = 0
-    BETWEEN = 1  # somebody may have, before this function was entered
-    UNSEEN = 2  # a call on the way that cannot be seen
+    FORWARD = 1  # a call that cannot be seen was handed the network, and gave back a value
+    BETWEEN = 2  # somebody may have, before this function was entered
+    UNSEEN = 3  # a call on the way that cannot be seen
 
 
 class Reset(Node):

@@ -13,7 +13,7 @@ from zerograd.lifecycle.findings import Finding, explain
 from zerograd.lifecycle.judge import Literal, Verdict, judge_set
 from zerograd.lifecycle.machine import advance
 from zerograd.lifecycle.rule import Rule
-from zerograd.lifecycle.state import INITIAL, BucketState
+from zerograd.lifecycle.state import INITIAL, BucketState, Drop
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.early import EarlyClears
@@ -74,9 +74,36 @@ class Judgement(EarlyClears):
                     yield self._finding(node, "ZG301", INITIAL, True)
             elif node.kind is EventKind.CLEAR:
                 for name, state, certain in self._cleared_early(node):
-                    yield self._finding(node, "ZG501", state, certain, name)
+                    step = self._step_before(node, state)
+                    if step is not None:
+                        lost = Drop(state.contributions[-1].spot, node.spot)
+                        state = BucketState(lost=lost)
+                        yield self._finding(step, "ZG102", state, certain, name)
+                    else:
+                        yield self._finding(node, "ZG501", state, certain, name)
             elif node.kind is EventKind.TOUCH:
                 yield from self._absent(node)
+
+    def _step_before(self, clear: Happening, state: BucketState) -> Happening | None:
+        """Return the step that stands before the backward whose gradients are thrown away.
+
+        Accelerate lets step and clear through at the window's end only. There the clear drops
+        the last loss, because the step came before it: the order of these two is the fault.
+        """
+        assert clear.event is not None
+        filled = state.contributions[-1].spot
+        for each in self._buckets.happenings:
+            if (
+                each.kind is EventKind.STEP
+                and each.event is not None
+                and SYNC in each.guards & clear.guards
+                and each.loop is clear.loop
+                and not set(each.event.buckets).isdisjoint(clear.event.buckets)
+                and each.spot.path == filled.path
+                and each.spot.line < filled.line < clear.spot.line
+            ):
+                return each
+        return None
 
     def _at_step(self, node: Happening) -> Iterable[Finding]:
         assert node.event is not None
@@ -87,10 +114,14 @@ class Judgement(EarlyClears):
 
     def _states(self, node: Happening, bucket: str, *, certain_only: bool) -> States:
         states: States = {}
-        for number, literals in self._flow.reached[id(node)].get(bucket, ()):
+        pairs = self._flow.reached[id(node)].get(bucket, ())
+        # A loss that was certainly thrown away is no other's to make good between two runs. If
+        # one is here, in whatever round, then what runs the network forward does just that.
+        forward = any(_has_lost(self._flow.states[number][0]) for number, _ in pairs)
+        for number, literals in pairs:
             state, doubt = self._flow.states[number]
-            # A loss that was certainly thrown away is no other's to make good between two runs.
-            harmless = doubt is Doubt.BETWEEN and state.lost is not None
+            harmless = doubt is Doubt.BETWEEN and _has_lost(state)
+            harmless = harmless or (doubt is Doubt.FORWARD and forward)
             if doubt and certain_only and not harmless:
                 state = replace(state, unknown=True)
             states.setdefault(state, []).append(self._literals(literals))
@@ -136,7 +167,10 @@ class Judgement(EarlyClears):
         """Judge; what Accelerate's windows leave open is settled by a window of one."""
         assert node.event is not None
         verdicts = judge_set(held, node.event, rules, self._varies_at(node))
-        if SYNC not in node.guards or all(each.certain for each in verdicts):
+        if all(each.certain for each in verdicts):
+            return verdicts
+        verdicts = [self._in_a_row(node, held, each) for each in verdicts]
+        if SYNC not in node.guards:
             return verdicts
         inside = (f"{BEFORE}{SYNC}", False)
         alone: dict[str, States] = {
@@ -152,6 +186,27 @@ class Judgement(EarlyClears):
             if each.certain and each.rule.code == "ZG101"
         }
         return [sure.get(each.rule.code, each) for each in verdicts]
+
+    def _in_a_row(self, node: Happening, held: dict[str, States], verdict: Verdict) -> Verdict:
+        """Judge again over iterations that follow one which came to the step as well.
+
+        Another one between them may have cleared and left: `if bad: opt.zero_grad(); continue`.
+        """
+        if verdict.certain or verdict.rule.code != "ZG101":
+            return verdict
+        passed = node.guards | node.behind
+        alike: dict[str, States] = {
+            bucket: {
+                state: kept
+                for state, under in states.items()
+                if (kept := [each for each in under if _is_repeated(each, passed)])
+            }
+            for bucket, states in held.items()
+        }
+        assert node.event is not None
+        again = judge_set(alike, node.event, [verdict.rule], self._varies_at(node))
+        sure = (each for each in again if each.certain and each.condition is None)
+        return next(sure, verdict)
 
     def _varies_at(self, node: Happening) -> Callable[[str], bool]:
         """Return what tells whether a condition changes in the loop around `node`."""
@@ -181,6 +236,10 @@ class Judgement(EarlyClears):
             for each in self._buckets.happenings
             if each.kind is missed and condition in each.guards
         ]
+        if missed is EventKind.SCALER_UPDATE and not any(
+            each.kind is missed for each in self._buckets.happenings
+        ):
+            return True  # there is none to be kept from running
         if not clears and condition != verdict.condition[0]:
             return False  # what was so one iteration back must have kept a clear from running
         fixed = {
@@ -300,6 +359,17 @@ class Judgement(EarlyClears):
             if each.spot == spot:
                 return each.unit.source.segment(each.node)
         return ""
+
+
+def _has_lost(state: BucketState) -> bool:
+    return state.lost is not None and not state.lost.shared
+
+
+def _is_repeated(literals: frozenset[Literal], conditions: frozenset[str]) -> bool:
+    """Were the conditions one iteration back what they are now, as far as is known?"""
+    return not any(
+        (f"{BEFORE}{key}", not truth) in literals for key, truth in literals if key in conditions
+    )
 
 
 def _is_suspected(after: BucketState, owner: str) -> bool:

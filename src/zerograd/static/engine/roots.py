@@ -140,7 +140,7 @@ def _read(program: Program, function: Function, cls: ClassUnit | None) -> Iterat
         return
     owned = cls is not None and _owns_its_optimizers(block) and not program.has_unseen_base(cls)
     whole = owned or _computes_its_loss(program, function.node, block)
-    doubted = not whole or _others_clear(program, function, cls)
+    doubted = not whole or _others_clear(program, function, cls, _stepped(block))
     yield Root(_looped(block), hazy=True, doubted=doubted)
 
 
@@ -184,6 +184,18 @@ def _makes_its_optimizers(block: Block) -> bool:
         and frame_of(node.optimizer.key) in node.frames
         for node in walk(block)
         if isinstance(node, Happening) and node.kind is EventKind.STEP and node.loop is None
+    )
+
+
+def _stepped(block: Block) -> frozenset[str]:
+    """Return the optimizers that step here outside any loop, as the code names them."""
+    return frozenset(
+        node.optimizer.key
+        for node in walk(block)
+        if isinstance(node, Happening)
+        and node.kind is EventKind.STEP
+        and node.loop is None
+        and node.optimizer is not None
     )
 
 
@@ -243,7 +255,9 @@ def _is_loss_of(backward: Happening, own: frozenset[str]) -> bool:
     return bool(names & own) and names - own <= {"self", "torch"}
 
 
-def _others_clear(program: Program, function: Function, cls: ClassUnit | None) -> bool:
+def _others_clear(
+    program: Program, function: Function, cls: ClassUnit | None, optimizers: frozenset[str]
+) -> bool:
     """May the class, the file around it or another file clear outside what is judged?"""
     unit = program.main
     assert isinstance(function.node, FunctionNode)
@@ -260,7 +274,8 @@ def _others_clear(program: Program, function: Function, cls: ClassUnit | None) -
             continue
         if id(method) in program.called and re.search(rf"\.{method.name}\s*\(", own):
             continue  # called from here, so its clear has been seen
-        return True
+        if not _is_apart(unit.text_of(method), name, optimizers):
+            return True
     if cls is not None:
         spelled = rf"\b{cls.name}\b" + ("" if owner else rf"|\.{name}\s*\(")
     else:
@@ -270,6 +285,21 @@ def _others_clear(program: Program, function: Function, cls: ClassUnit | None) -
         _CLEARING.search(text) and concerned.search(text)
         for text in _texts_beside(program, cls.node if cls is not None else function.node, name)
     )
+
+
+def _is_apart(method: str, name: str, optimizers: frozenset[str]) -> bool:
+    """Is another method's clear for itself: before its own backward and step, or for the last time?
+
+    A method that makes these optimizers anew does not run between two batches either.
+    """
+    if re.search(rf"\.{re.escape(name)}\s*\(", method):
+        return False
+    spelled = [re.escape(each) for each in optimizers]
+    trains = ".backward(" in method and all(
+        re.search(rf"(?<![\w.]){each}\.step\s*\(", method) for each in spelled
+    )
+    makes = all(re.search(rf"(?<![\w.]){each}\s*=[^=]", method) for each in spelled)
+    return bool(spelled) and (trains or makes)
 
 
 def _is_cleared_outside(program: Program, maker: ast.AST | None) -> bool:

@@ -17,6 +17,7 @@ from zerograd.static.engine.assignments import (
 from zerograd.static.engine.choices import last_choice
 from zerograd.static.engine.conditions import branch, opaque_test, test_of
 from zerograd.static.engine.contexts import read_with
+from zerograd.static.engine.endings import ends_program, leaves
 from zerograd.static.engine.expressions import evaluate, items_of
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import (
@@ -66,8 +67,12 @@ def read_block(frame: Frame, body: list[ast.stmt]) -> Block:
 def _expression(frame: Frame, node: ast.Expr) -> None:
     if isinstance(node.value, ast.Attribute):
         uncalled(frame, node.value)
-    else:
-        evaluate(frame, node.value)
+        return
+    frame.bare = True
+    evaluate(frame, node.value)
+    frame.bare = False
+    if ends_program(frame.unit, node.value):
+        frame.emit(RAISE)
 
 
 def _if(frame: Frame, node: ast.If) -> None:
@@ -88,12 +93,12 @@ def _if(frame: Frame, node: ast.If) -> None:
     program.conditional -= test.kind not in ("always", "never")
     if test.kind in ("always", "never"):
         _read_unreached(frame, node.body if test.kind == "never" else node.orelse)
-    program.guarded = guarded or (about_grad and _leaves(node.body))
+    program.guarded = guarded or (about_grad and leaves(frame.unit, node.body))
     frame.locals = _merged(
         after_then if test.kind != "never" else before,
         frame.locals,
-        _leaves(node.body),
-        bool(node.orelse) and _leaves(node.orelse),
+        leaves(frame.unit, node.body),
+        bool(node.orelse) and leaves(frame.unit, node.orelse),
         test.kind,
     )
     frame.out.extend(branch(test, then, otherwise))
@@ -139,11 +144,6 @@ def _merged(
         elif other is not value:
             result[name] = joined([value, other])
     return result
-
-
-def _leaves(body: list[ast.stmt]) -> bool:
-    """Does the block never fall through?"""
-    return bool(body) and isinstance(body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
 
 
 def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:

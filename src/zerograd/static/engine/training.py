@@ -164,8 +164,10 @@ def optimizer_method(
         clear(frame, node, optimizer, arguments)
     elif name == "backward":
         fill(frame, node, arguments.first(), arguments)
-        # One that goes backward itself, and that nobody here ever clears, clears itself.
-        optimizer.clears_itself = optimizer.clears_itself or not frame.unit.clears()
+        # One that goes backward itself, and that nobody here ever clears, clears itself. Where
+        # a plain loss goes backward as well, the same loop is right with a plain optimizer.
+        alone = not frame.unit.clears() and not frame.unit.goes_backward_plainly()
+        optimizer.clears_itself = optimizer.clears_itself or alone
     elif name in CLIPS:
         clip(frame, node, arguments, optimizer)
     elif name == "add_param_group":

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
+_PLAINLY = re.compile(r"(?i)\b\w*loss\w*\.backward\(")
 _CLEARING = re.compile(r"zero_grads?\(|clear_grads?\(|\.grad(\.data)?(\s*=\s*None|\.zero_)")
 
 
@@ -196,6 +197,10 @@ class Unit:
         return self.mentions(node, ".grad") and any(
             isinstance(each, ast.Attribute) and each.attr == "grad" for each in ast.walk(node)
         )
+
+    def goes_backward_plainly(self) -> bool:
+        """Does anything in this file call the backward of a loss?"""
+        return bool(_PLAINLY.search(self.source.text))
 
     def clears(self) -> bool:
         """Does anything in the module clear gradients, or seem to?"""

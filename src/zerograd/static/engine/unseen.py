@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.frame import Frame
-from zerograd.static.engine.ir import Haze
+from zerograd.static.engine.ir import Doubt, Haze
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.values import (
     MADE,
@@ -172,7 +172,10 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
         modules: list[Value] = [
             each for each in arguments.all() if isinstance(each, Module | Instance | Named)
         ]
-        frame.emit(Haze(keys_of(Several(modules)), whole=False))
+        # What is asked for a value, and has no word of training in its name, runs it forward.
+        forward_only = not frame.bare and _ACTING.isdisjoint(words)
+        doubt = Doubt.FORWARD if forward_only else Doubt.UNSEEN
+        frame.emit(Haze(keys_of(Several(modules)), whole=False, doubt=doubt))
     if is_emptying(name):
         frame.emit(Haze(networks_in(frame, arguments), whole=True))
     modules_called = keys_of(

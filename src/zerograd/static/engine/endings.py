@@ -1,0 +1,34 @@
+"""Statements after which the next one never runs."""
+
+from __future__ import annotations
+
+import ast
+
+from zerograd.static.engine.frame import path_of
+from zerograd.static.engine.unit import Unit
+
+_ENDS = frozenset(("sys.exit", "os._exit", "os.abort", "exit", "quit"))
+
+
+def leaves(unit: Unit, body: list[ast.stmt]) -> bool:
+    """Does the block never fall through?"""
+    if not body:
+        return False
+    last = body[-1]
+    return isinstance(last, ast.Return | ast.Raise | ast.Continue | ast.Break) or (
+        isinstance(last, ast.Expr) and ends_program(unit, last.value)
+    )
+
+
+def ends_program(unit: Unit, node: ast.expr) -> bool:
+    """Is it a call such as `sys.exit(1)`, under whatever name it was imported?"""
+    if not isinstance(node, ast.Call):
+        return False
+    path = path_of(node.func)
+    name, _, rest = path.partition(".")
+    if name in unit.functions:
+        return False
+    if name in unit.imports:
+        module, _, inner = unit.imports[name]
+        path = ".".join(part for part in (module, inner, rest) if part)
+    return path in _ENDS
