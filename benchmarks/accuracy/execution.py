@@ -16,7 +16,7 @@ from benchmarks.accuracy.values import ClassValue, FunctionValue, Scope, Thing, 
 
 ROUNDS = 3
 CALL_DEPTH = 8
-MAX_STATEMENTS = 30_000
+MOST_STEPS = 100_000  # statements and expressions of one run
 _EXITS = {"sys.exit", "exit", "quit", "os._exit", "os.abort"}
 
 
@@ -60,7 +60,7 @@ class Execution(Expressions):
         self.keep = []
         self.detached = 0
         self.raw: list[Raw] = []
-        self.statements = 0
+        self.steps = 0
         self.depth = 0
         self.muted = False
         self.world = Thing("world")
@@ -84,6 +84,12 @@ class Execution(Expressions):
             self.keep.append(value)
         return self.truths[id(value)]
 
+    def spend(self, amount: int = 1) -> None:
+        """Count what is done, and end a run that does too much: by count, the same everywhere."""
+        self.steps += amount
+        if self.steps > MOST_STEPS:
+            raise Stop("too long")
+
     def note(self, kind: str, line: int, subjects: list[Any]) -> None:
         if not self.muted:
             self.raw.append(Raw(kind, line, subjects, now()))
@@ -95,9 +101,7 @@ class Execution(Expressions):
             self.run(statement, scope)
 
     def run(self, node: ast.stmt, scope: Scope) -> None:
-        self.statements += 1
-        if self.statements > MAX_STATEMENTS:
-            raise Stop("too long")
+        self.spend()
         compound = isinstance(node, ast.If | ast.For | ast.While | ast.Try | ast.Match)
         if compound and not self.relevance.matters(node):
             self._forget(node, scope)

@@ -49,17 +49,21 @@ class Expressions:
         """Return the one Thing for this operation on these operands."""
         if key not in self.symbols:
             made = Thing(label, None, made_of(operands), held_by(operands))
+            self.spend(len(made.made_of) // 4)
             made.scaler = next((t.scaler for t in things_in(operands) if t.scaler), None)
             self.symbols[key] = made
             self.keep.append(operands)  # a key holds ids, so the operands must live
         return self.symbols[key]
 
     def unknown(self, label: str, operands: Any = ()) -> Thing:
-        return Thing(label, None, made_of(operands), held_by(operands))
+        made = Thing(label, None, made_of(operands), held_by(operands))
+        self.spend(len(made.made_of) // 4)
+        return made
 
     def evaluate(self, node: ast.expr | None, scope: Scope) -> Any:
         if node is None:
             return None
+        self.spend()
         method = getattr(self, f"_{type(node).__name__.lower()}", None)
         if method is None:
             parts = [
@@ -326,6 +330,7 @@ class Expressions:
             roots |= {callee}
         if isinstance(receiver, Thing) and not receiver.imported:
             roots |= {receiver}
+        self.spend(len(roots) // 4)  # a value that is made of itself again and again grows
         return Thing(f"{name or 'call'}()", None, roots, held_by(values))
 
     def record(
@@ -357,6 +362,9 @@ class Expressions:
         else:
             return False
         return True
+
+    def spend(self, amount: int = 1) -> None:
+        raise NotImplementedError
 
     def truth(self, value: Any) -> bool:
         raise NotImplementedError

@@ -24,6 +24,7 @@ from benchmarks.accuracy.training_code import parse
 from benchmarks.accuracy.values import Thing, related
 
 MOST_ENUMERATED = 40  # past this many decisions on one path, paths are drawn
+MOST_STEPS = 600_000  # of all runs together; past that the outcome is not complete
 
 Chain = tuple[tuple[str, int], ...]  # names from the outermost, each with its number
 
@@ -36,7 +37,8 @@ class Outcome:
     every_path: set[tuple[str, int]] = field(default_factory=set)  # faults of all paths
     paths: int = 0
     complete: bool = True  # every combination of unknown conditions was run
-    truncated: int = 0  # runs that hit the statement limit
+    truncated: int = 0  # runs that hit the limit of one run
+    steps: int = 0  # statements and expressions of all runs
 
     @property
     def codes(self) -> set[str]:
@@ -108,8 +110,8 @@ def explore(
 
     `chain` names the root: a function, or a class and its method; empty is the module.
     `until` ends the search at the first fault it accepts. If the combinations are too
-    many to run all, the same number of runs is drawn at random, and the outcome is not
-    complete: a fault seen is real, a fault not seen is not disproved.
+    many to run all, the same number of runs is drawn at random (by a seed), and the outcome
+    is not complete: a fault seen is real, a fault not seen is not disproved.
     """
     tree = parse(text)
     assert tree is not None
@@ -125,6 +127,8 @@ def explore(
         for _ in range(limit):
             if _run(tree, relevance, nodes, _Drawn(generator), outcome, until):
                 return outcome
+            if outcome.steps > MOST_STEPS:
+                break
         outcome.complete = False
         return outcome
     outcome.paths, outcome.every_path = 0, set()
@@ -134,7 +138,7 @@ def explore(
             return outcome
         while decisions and not decisions[-1]:
             decisions.pop()
-        if not decisions or outcome.paths >= limit:
+        if not decisions or outcome.paths >= limit or outcome.steps > MOST_STEPS:
             outcome.complete = not decisions and not outcome.truncated
             return outcome
         decisions[-1] = False
@@ -174,6 +178,7 @@ def _run(
         outcome.truncated += stop.args == ("too long",)
     except RecursionError:
         outcome.truncated += 1
+    outcome.steps += execution.steps
     del decisions[execution.taken :]
     return _keep(outcome, execution, until)
 

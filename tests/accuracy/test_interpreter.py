@@ -252,3 +252,31 @@ def test_too_many_paths_are_said_to_be_incomplete() -> None:
     conditions = "".join(f"    if x.mean() > {n}:\n        opt.zero_grad()\n" for n in range(20))
     outcome = explore(program(f"for x in loader:\n{conditions}    opt.step()\n"), limit=8)
     assert not outcome.complete
+
+
+def test_an_execution_is_bounded_by_counts_whatever_the_program_asks_for() -> None:
+    text = textwrap.dedent("""
+        import torch
+        numbers = [0] * 10**9
+        letters = "ab" * 10**12
+        power = 10 ** 60 ** 60
+        everything = list(range(10**12))
+        for i in range(10**12):
+            for j in everything:
+                for k in numbers:
+                    loss.backward()
+                    opt.step()
+                    opt.zero_grad()
+    """)
+    outcome = explore(text)
+    assert outcome.faults == {}
+    assert outcome.steps < 700_000
+
+
+def test_a_program_too_long_for_the_budget_is_not_called_complete() -> None:
+    text = "while go():\n    if p():\n        opt.zero_grad()\n"
+    text += "    x = f(x) + g(x) * h(x)\n" * 1000
+    text += "    loss.backward()\n    opt.step()\n"
+    outcome = explore(text)
+    assert not outcome.complete
+    assert outcome.steps < 700_000
