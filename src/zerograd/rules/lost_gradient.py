@@ -13,6 +13,7 @@ def _breaks(before: BucketState, event: Event) -> bool:
         and before.phase(event.owner) is Phase.EMPTY
         and before.lost is not None
         and before.lost.finite
+        and not before.lost.shared
     )
 
 

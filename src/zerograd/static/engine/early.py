@@ -55,7 +55,7 @@ class EarlyClears:
         }
         doubt: tuple[str, BucketState, bool] | None = None
         for owner, guard in self._window_guards(node):
-            if varying - {guard} - self._around_the_losses(owner):
+            if varying - {guard} - (node.behind & self._before_the_losses(owner)):
                 continue  # a condition of its own, which may be the window's start
             number = next(n for n, key in self._keys.items() if key == guard)
             for truth in (0, 1):
@@ -77,11 +77,11 @@ class EarlyClears:
         nested = list(self._nested(node, node.loop))
         yield from nested or ([doubt] if doubt is not None else [])
 
-    def _around_the_losses(self, owner: str) -> frozenset[str]:
-        """Return the conditions without which nothing is filled that `owner` steps on."""
+    def _before_the_losses(self, owner: str) -> frozenset[str]:
+        """Return the conditions that skip every loss `owner` steps on: `if …: continue`."""
         used = self._stepped_on(owner)
         around = [
-            each.guards | each.behind
+            each.behind
             for each in self._buckets.happenings
             if each.kind is EventKind.BACKWARD
             and each.event is not None

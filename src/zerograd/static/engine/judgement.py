@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -159,7 +159,21 @@ class Judgement(EarlyClears):
             certain = certain and not is_open(
                 node, verdict, self._buckets, self._program.made, self._varies_at(node)
             )
-            yield self._finding(node, verdict.rule.code, verdict.state, certain)
+            code, state = verdict.rule.code, verdict.state
+            if code == "ZG401" and certain:
+                # Whatever makes it certain, this says why it finds nothing.
+                code, state = next(self._taken(node, buckets), (code, state))
+            yield self._finding(node, code, state, certain)
+
+    def _taken(
+        self, node: Happening, buckets: tuple[str, ...]
+    ) -> Iterator[tuple[str, BucketState]]:
+        """Yield ZG102 and a state in which a loss was cleared after another optimizer's step."""
+        for bucket in buckets:
+            for number, _ in self._flow.reached[id(node)].get(bucket, ()):
+                state = self._flow.states[number][0]
+                if state.lost is not None and state.lost.shared and state.lost.finite:
+                    yield "ZG102", state
 
     def _verdicts(
         self, node: Happening, held: dict[str, States], rules: list[Rule]
