@@ -5,14 +5,17 @@
 
 `--examples` is a checkout of pytorch/examples, `--training` the corpus of public training
 code, `--mixed` the tree that `make_mixed_tree.py` writes; any of them may be left out.
-Each figure is the median of several runs of a fresh process, its start included, with
-the CPU time of all its children. The commands take turns, so that drift hits all alike, and
-zerograd is among them twice: what its two rows differ by is what the machine adds (A/A).
+Each figure is of several runs of a fresh process, its start included, with the CPU time of
+all its children: median, least and most. Python's bytecode is there, as after an installation.
+The commands take turns, so that drift hits all alike, and zerograd is among them twice: what its
+two rows differ by is what the machine adds (A/A).
 """
 
 from __future__ import annotations
 
 import argparse
+import compileall
+import importlib.util
 import json
 import os
 import platform
@@ -44,8 +47,10 @@ class Timing:
         return {
             "wall_median_s": round(statistics.median(self.wall), 3),
             "wall_min_s": round(min(self.wall), 3),
+            "wall_max_s": round(max(self.wall), 3),
             "cpu_median_s": round(statistics.median(self.cpu), 3),
             "cpu_min_s": round(min(self.cpu), 3),
+            "cpu_max_s": round(max(self.cpu), 3),
         }
 
 
@@ -66,14 +71,28 @@ def run_once(command: list[str], timing: Timing) -> None:
 
 
 def side_by_side(commands: dict[str, list[str]], rounds: int) -> dict[str, dict[str, float]]:
-    """Time the commands in turns, after one unmeasured round that fills the file cache."""
+    """Time the commands in turns, after one unmeasured round that fills the file cache.
+
+    One of several that takes longer than the limit is left out from there on, and marked.
+    """
     if "zerograd" in commands:
         commands = {**commands, CONTROL: commands["zerograd"]}
     timings = {name: Timing() for name in commands}
+    late: dict[str, dict[str, float]] = {}
     for number in range(rounds + 1):
         for name, command in commands.items():
-            run_once(command, Timing() if number == 0 else timings[name])
-    return {name: timing.summary() for name, timing in timings.items()}
+            if name in late:
+                continue
+            try:
+                run_once(command, Timing() if number == 0 else timings[name])
+            except subprocess.TimeoutExpired:
+                if len(commands) == 1:
+                    raise
+                late[name] = {"over_limit_s": LIMIT}
+            print(f"round {number}: {name}", file=sys.stderr, flush=True)
+    return {
+        name: late[name] if name in late else timing.summary() for name, timing in timings.items()
+    }
 
 
 _MLDOCT = """
@@ -201,6 +220,13 @@ def measure_curves(into: Path, rounds: int) -> dict[str, list[dict[str, float]]]
     return curves
 
 
+def compile_package() -> None:
+    """Write the bytecode that installers write; a checkout may be without it."""
+    place = importlib.util.find_spec("zerograd")
+    for folder in place.submodule_search_locations or () if place is not None else ():
+        compileall.compile_dir(folder, quiet=1)
+
+
 def _processor() -> str:
     listing = Path("/proc/cpuinfo")
     lines = listing.read_text().splitlines() if listing.exists() else []
@@ -232,6 +258,7 @@ def main() -> None:
     if args.examples is None and args.training is not None:
         inside = args.training / "pytorch+examples"
         args.examples = inside if inside.exists() else None
+    compile_package()
     result: dict[str, object] = {"versions": versions(args.rivals)}
     result["load_before"] = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="check-speed-") as name:
