@@ -170,7 +170,9 @@ class Unit:
         if id(node) not in self._equalities:
             if not self._spaceless:
                 self._spaceless = re.sub(r" *([=!]=) *", r"\1", self.source.text)
-            asked = re.search(rf"(?<![\w.]){re.escape(name)}[=!]={number}\b", self._spaceless)
+            text = self._spaceless
+            written = f"{name}=={number}" in text or f"{name}!={number}" in text
+            asked = written and re.search(rf"(?<![\w.]){re.escape(name)}[=!]={number}\b", text)
             constant = ast.copy_location(ast.Constant(number), node.comparators[0])
             same = ast.Compare(node.left, [ast.Eq()], [constant])
             self._equalities[id(node)] = ast.copy_location(same, node) if asked else None
