@@ -55,7 +55,7 @@ class Feeding:
         self.counts = [0, 0, 0, 0]  # backwards, clears, steps, clips
         self.is_lap_of_care = False
         self.may_ride: Callable[[], bool] = lambda: True
-        self.set_canary: Callable[[Leg], None] = lambda leg: None
+        self.set_canary: Callable[[Leg, bool], None] = lambda leg, has_hand_work: None
         self.protect: Callable[[Callable[[], None]], Callable[[], None]] = lambda act: act
         self._speak = speak
         self._trace = trace
@@ -119,7 +119,7 @@ class Feeding:
     def _begin_ride(self, ring: Ring) -> None:
         write = None
         for leg in ring.legs:
-            self.set_canary(leg)
+            self.set_canary(leg, ring.has_hand_work)
         if self._trace is not None:
             for symbol in ring.symbols:
                 self._shown(symbol)
