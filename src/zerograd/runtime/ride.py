@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from sys import _getframe
 from threading import get_ident
+from time import perf_counter
 from types import CodeType
 from typing import Any
 
@@ -106,19 +107,32 @@ class Ring:
         return counts
 
 
+@dataclass(slots=True, eq=False)
+class Traced:
+    """What a ride tells a trace: each call, or that laps have ended."""
+
+    leg: Callable[[Leg], None]
+    laps: Callable[[], None]
+
+
 class Ride:
     """A ring being ridden, seen from the hooks."""
 
-    __slots__ = ("_closes", "_end", "_lap", "_most", "_write", "laps", "leg", "ring", "thread")
+    __slots__ = (
+        *("_closes", "_end", "_lap", "_most", "_trace"),
+        *("due", "laps", "leg", "ring", "stamps", "thread"),
+    )
 
     def __init__(
         self,
         ring: Ring,
         end: Callable[[], None],
         lap: Callable[[], None],
-        write: Callable[[Leg], None] | None = None,
+        trace: Traced | None = None,
     ) -> None:
-        self._write = write
+        self._trace = trace
+        self.stamps: list[float] | None = None  # of the calls, in laps that may be told later
+        self.due = 0  # the lap after which they are told
         self.ring = ring
         self.leg = ring.legs[0].next
         self.laps = 0
@@ -150,10 +164,15 @@ class Ride:
                     if leg.is_zeroed and self.laps & 1 and torch_facts.peek(parameter.grad):
                         return self._ends(key)
                 self.leg = leg.next
-                if self._write is not None:
-                    self._write(leg)
+                if self._trace is not None:
+                    if self.stamps is None:
+                        self._trace.leg(leg)
+                    else:
+                        self.stamps.append(perf_counter())
                 if leg.is_last:
                     self.laps += 1
+                    if self._trace is not None and self.laps >= self.due:
+                        self._trace.laps()
                     if self.laps >= self._most or self._closes or get_ident() != self.thread:
                         self._end_lap()
                 return True
