@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zerograd.lifecycle.events import Event, EventKind
+from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.rule import Rule, RuleKind, Severity, Story, Witness
 from zerograd.lifecycle.state import BucketState, Phase
 from zerograd.rules.trails import tell_growth
@@ -19,6 +22,17 @@ def _tells(before: BucketState, event: Event) -> Story:
         used="steps; nothing clears the gradients it used",
         grew="adds onto them",
         again="steps on both",
+    )
+
+
+def by_hand(finding: Finding) -> Finding:
+    """Return the finding in the words for weights that are updated without an optimizer."""
+    if finding.rule.code != RULE.code:
+        return finding
+    return replace(
+        finding,
+        message=f"the update of {finding.owner} uses gradients that an earlier update already used",
+        advice=f"clear {finding.owner}.grad after each update",
     )
 
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 
 from zerograd.lifecycle.events import Spot
+from zerograd.lifecycle.pieces import makes_pieces
 from zerograd.runtime.call_site import kind_of_is_user
 
 MOST_SPOTS = 4096
 MOST_FRAMES = 16
-_PIECES = frozenset({"chunk", "split", "tensor_split", "batch", "batched"})
 _Loop = ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.GeneratorExp
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -82,7 +82,7 @@ class Callers:
         step = steps[shared.code]
         if loop.lineno <= step <= (loop.end_lineno or loop.lineno):
             return True
-        return isinstance(loop, (ast.For, ast.AsyncFor)) and _makes_pieces(loop)
+        return isinstance(loop, (ast.For, ast.AsyncFor)) and makes_pieces(loop)
 
 
 def is_counted() -> bool:
@@ -136,37 +136,3 @@ def _around(path: str, line: int) -> list[ast.AST]:
 def _loop_around(path: str, line: int) -> _Loop | None:
     around = [node for node in _around(path, line) if isinstance(node, _Loop)]
     return max(around, key=lambda node: (node.lineno, node.col_offset), default=None)
-
-
-def _makes_pieces(loop: ast.For | ast.AsyncFor) -> bool:
-    """Does the loop only count, or go over the pieces of a batch?"""
-    calls = [node for node in ast.walk(loop.iter) if isinstance(node, ast.Call)]
-    names = {
-        call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        for call in calls
-    }
-    if names & _PIECES:
-        return True
-    return "range" in names and not _is_told_apart(loop)
-
-
-def _is_told_apart(loop: ast.For | ast.AsyncFor) -> bool:
-    """Is the number of a turn given to a call or used as an index: is each turn its own case?"""
-    numbers = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
-    given = [
-        part
-        for statement in loop.body
-        for node in ast.walk(statement)
-        for part in (
-            (*node.args, *node.keywords)
-            if isinstance(node, ast.Call)
-            else (node.slice,)
-            if isinstance(node, ast.Subscript)
-            else ()
-        )
-    ]
-    return any(
-        isinstance(node, ast.Name) and node.id in numbers
-        for part in given
-        for node in ast.walk(part)
-    )

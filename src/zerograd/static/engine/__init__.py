@@ -13,9 +13,19 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.findings import Finding, in_order
 from zerograd.static.engine.buckets import Buckets
-from zerograd.static.engine.counters import first_only
+from zerograd.static.engine.counters import first_of
 from zerograd.static.engine.flow import Flow
-from zerograd.static.engine.ir import Branch, Happening, Haze, Jump, Loop, Node, Reset, walk
+from zerograd.static.engine.ir import (
+    Attempt,
+    Branch,
+    Happening,
+    Haze,
+    Jump,
+    Loop,
+    Node,
+    Reset,
+    walk,
+)
 from zerograd.static.engine.judgement import Judgement
 from zerograd.static.engine.objects import TooLong
 from zerograd.static.engine.program import Program
@@ -75,9 +85,7 @@ def _judge(program: Program, root: Root) -> list[Finding]:
         for node in nodes
         if isinstance(node, Loop)
     }
-    firsts = {
-        id(node): first_only(node, program, atoms) for node in nodes if isinstance(node, Loop)
-    }
+    firsts = {id(node): first_of(node, program, atoms) for node in nodes if isinstance(node, Loop)}
     flow = Flow(atoms, varying, firsts)
     flow.run(root.block, flow.start(buckets.tracked, root.hazy))
     if flow.budget <= 0:
@@ -93,6 +101,8 @@ def _judge(program: Program, root: Root) -> list[Finding]:
 def _atoms(nodes: list[Node]) -> dict[str, int]:
     """Return the conditions worth telling apart, those around most events first."""
     weights: dict[str, int] = {}
+    # Where an exception may be caught, a condition that raises one leads somewhere.
+    caught = {id(inner) for node in nodes if isinstance(node, Attempt) for inner in walk(node.body)}
     for node in nodes:
         if isinstance(node, Branch) and node.atom:
             weight = 0
@@ -102,7 +112,7 @@ def _atoms(nodes: list[Node]) -> dict[str, int]:
                 elif isinstance(inner, Haze | Reset):
                     weight += bool(inner.buckets)
                 elif isinstance(inner, Jump):
-                    weight += inner.how != "raise"
+                    weight += inner.how != "raise" or id(node) in caught
             if weight:
                 weights[node.atom] = weights.get(node.atom, 0) + weight
     chosen = sorted(weights, key=lambda key: -weights[key])[:MOST_ATOMS]

@@ -132,7 +132,9 @@ def test_of(frame: Frame, node: ast.expr) -> Test:
         return _comparison(frame, node)
     if isinstance(node, ast.NamedExpr):
         return test_of(frame, node.value)
-    if _is_modulo(node):
+    if is_modulo(node):
+        if _is_of_one(node):
+            return NEVER
         return _atom(frame, node, f"{_text(frame, node)}==0").negated()
     if isinstance(node, ast.Call):
         return _call(frame, node)
@@ -192,12 +194,14 @@ def _comparison(frame: Frame, node: ast.Compare) -> Test:
     known = _folded(frame, left, operator, right)
     if known is not None:
         return known
-    if not _is_modulo(left):
+    if _is_of_one(left) and isinstance(right, ast.Constant) and operator in (ast.Eq, ast.NotEq):
+        return ALWAYS if (right.value == 0) is (operator is ast.Eq) else NEVER
+    if not is_modulo(left):
         counted = _counted(frame, node, left, operator, right)
         if counted is not None:
             return counted
     zero = isinstance(right, ast.Constant) and right.value == 0
-    if _is_modulo(left) and zero and operator in (ast.Gt, ast.NotEq):
+    if is_modulo(left) and zero and operator in (ast.Gt, ast.NotEq):
         return _atom(frame, node, f"{_text(frame, left)}==0").negated()
     positive = _OPPOSITE.get(operator, operator)
     test = _atom(
@@ -231,12 +235,22 @@ def is_positive(node: ast.expr) -> bool:
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         kind, right = type(node.ops[0]), node.comparators[0]
         zero = isinstance(right, ast.Constant) and right.value == 0
-        return not (kind in _OPPOSITE or (kind is ast.Gt and zero and _is_modulo(node.left)))
-    return not _is_modulo(node)
+        return not (kind in _OPPOSITE or (kind is ast.Gt and zero and is_modulo(node.left)))
+    return not is_modulo(node)
 
 
-def _is_modulo(node: ast.expr) -> bool:
+def is_modulo(node: ast.AST) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)
+
+
+def _is_of_one(node: ast.expr) -> bool:
+    """Is it `… % 1`, which is always zero?"""
+    return (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Mod)
+        and isinstance(node.right, ast.Constant)
+        and node.right.value == 1
+    )
 
 
 def _is_main(left: ast.expr, right: ast.expr) -> bool:

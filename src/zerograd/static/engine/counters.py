@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from zerograd.static.engine import guards
+from zerograd.static.engine.conditions import is_modulo, is_positive
 from zerograd.static.engine.ir import Loop
 
 if TYPE_CHECKING:
@@ -40,16 +42,24 @@ def is_number(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, int)
 
 
-def first_only(loop: Loop, program: Program, atoms: dict[str, int]) -> frozenset[int]:
-    """Return the literals that hold in the first iteration of `loop` and in no later one.
+class First(NamedTuple):
+    """The literals that are known in the first iteration of a loop."""
 
-    `if i > 0: clear()` is right: the first iteration has nothing to clear.
+    only: frozenset[int] = frozenset()  # these hold in no later one
+    also: frozenset[int] = frozenset()  # these may hold again
+
+
+def first_of(loop: Loop, program: Program, atoms: dict[str, int]) -> First:
+    """Return what is known of the first iteration of `loop`.
+
+    `if i > 0: clear()` is right: the first iteration has nothing to clear. And `i % 2 == 0`
+    is true there.
     """
     counter = counter_of(loop.node)
     if counter is None:
-        return frozenset()
+        return First()
     name, start = counter
-    found = set()
+    only, also = set(), set()
     for key, number in atoms.items():
         atom = program.atoms.get(key)
         if (
@@ -63,8 +73,20 @@ def first_only(loop: Loop, program: Program, atoms: dict[str, int]) -> frozenset
             continue
         truth = _on_first(atom.node, key, name, start)
         if truth is not None:
-            found.add(number * 2 + truth)
-    return frozenset(found)
+            only.add(number * 2 + truth)
+            continue
+        holds = _remainder_on_first(atom.node, name, start)
+        if holds is not None:
+            also.add(number * 2 + (holds is is_positive(atom.node)))
+    return First(frozenset(only), frozenset(also))
+
+
+def _remainder_on_first(node: ast.expr, name: str, start: int) -> bool | None:
+    """Return the truth of a remainder's test in the first iteration, if only the counter tells."""
+    modulo = next((each for each in ast.walk(node) if is_modulo(each)), None)
+    if not isinstance(modulo, ast.BinOp):
+        return None
+    return guards.truth_at(node, ast.Name(name, ast.Load()), modulo.right, start)
 
 
 def _on_first(node: ast.expr, key: str, name: str, start: int) -> int | None:

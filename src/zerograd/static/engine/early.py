@@ -54,10 +54,14 @@ class EarlyClears:
             if key != SYNC and self._program.varies(node.loop, key)
         }
         doubt: tuple[str, BucketState, bool] | None = None
-        for owner, guard in self._window_guards(node):
-            if varying - {guard} - (node.behind & self._before_the_losses(owner)):
-                continue  # a condition of its own, which may be the window's start
+        for owner, guard, shared in self._window_guards(node):
+            own = varying - {guard} - (node.behind & self._before_the_losses(owner))
+            if any(self._program.atoms[key].counter for key in own - shared):
+                continue  # a counter of its own, which may be the window's start
             number = next(n for n, key in self._keys.items() if key == guard)
+            stepping = number * 2 + self._stepping_side(owner, guard)
+            if guard != SYNC and self._comes_with_the_step(node, stepping):
+                continue  # once a window: what it loses is lost to that step, which is another rule
             for truth in (0, 1):
                 before = -(number * 2 + truth) - 1
                 held = [b for b in event.buckets if b in self._buckets.holdings[owner]]
@@ -69,7 +73,7 @@ class EarlyClears:
                 held = [b for b in held if self._is_filled(node, b, before)]
                 drops = [self._drops(node, b, owner, guard, before, strict) for b in held]
                 name = self._names.get(owner, owner)
-                if drops and all(drops) and all(map(all, drops)):
+                if drops and all(drops) and all(map(all, drops)) and not own:
                     yield name, self._example(node, held[0], before), self._counts(guard)
                     return
                 if drops and all(map(any, drops)):
@@ -103,8 +107,9 @@ class EarlyClears:
             if not held or not self._steps_around_only(owner, loop):
                 continue
             dropped = [self._dropped_each_round(node, bucket, owner, loop) for bucket in held]
-            if all(dropped):
-                yield self._names.get(owner, owner), dropped[0][0], not varies
+            if all(lost for lost, _ in dropped):
+                certain = not varies and all(all_ for _, all_ in dropped)
+                yield self._names.get(owner, owner), dropped[0][0][0], certain
                 return
 
     def _steps_around_only(self, owner: str, loop: Loop) -> bool:
@@ -126,10 +131,11 @@ class EarlyClears:
 
     def _dropped_each_round(
         self, node: Happening, bucket: str, owner: str, loop: Loop
-    ) -> list[BucketState]:
+    ) -> tuple[list[BucketState], bool]:
         """Return the states in which the clear throws away what the round before it filled.
 
-        None, if the step is there for something else than the last such round's loss.
+        And whether it throws away all that there is then. None, if the step is there for
+        something else than the last such round's loss.
         """
         inside = {
             each.event.backward or str(each.event.spot)
@@ -138,24 +144,27 @@ class EarlyClears:
         }
         used = self._stepped_on(owner)
         if not used or not used <= inside:
-            return []
+            return [], False
         states = [self._flow.states[n][0] for n, _ in self._flow.reached[id(node)].get(bucket, ())]
         fresh = [
             state for state in states if not state.unknown and state.phase(owner) is Phase.FRESH
         ]
-        lost = all(
-            not each.used_by and each.backward in inside
+        unused = [
+            [not each.used_by and each.backward in inside for each in state.contributions]
             for state in fresh
-            for each in state.contributions
-        )
-        return fresh if lost else []
+        ]
+        lost = [state for state, each in zip(fresh, unused, strict=True) if any(each)]
+        return lost, all(map(all, unused))
 
     def _counts(self, guard: str) -> bool:
         """Is it a remainder or Accelerate's boundary, which only a loop can have?"""
         return guard == SYNC or "%" in self._program.atoms[guard].text
 
-    def _window_guards(self, node: Happening) -> Iterable[tuple[str, str]]:
-        """Yield the owners whose step stands under a counter in the loop of this clear."""
+    def _window_guards(self, node: Happening) -> Iterable[tuple[str, str, frozenset[str]]]:
+        """Yield the owners whose step stands under a counter in the loop of this clear.
+
+        With it, all conditions around that step.
+        """
         for each in self._buckets.happenings:
             if each.kind is not EventKind.STEP or each.optimizer is None:
                 continue
@@ -164,7 +173,7 @@ class EarlyClears:
                 known = key in self._keys.values()
                 counts = known and atom is not None and atom.counter
                 if counts and each.loop is not None and self._program.varies(each.loop, key):
-                    yield each.optimizer.key, key
+                    yield each.optimizer.key, key, each.guards | each.behind
 
     def _stepping_side(self, owner: str, guard: str) -> int:
         """Return 1 if the owner steps where the guard is true, else 0."""
@@ -177,6 +186,11 @@ class EarlyClears:
                 true = any(number * 2 + 1 in literals for pairs in reached for _, literals in pairs)
                 return int(true)
         return 1
+
+    def _comes_with_the_step(self, node: Happening, literal: int) -> bool:
+        """Is it reached only where the owner steps in the same round?"""
+        reached = self._flow.reached[id(node)].values()
+        return all(literal in literals for pairs in reached for _, literals in pairs)
 
     def _judged(self, node: Happening, bucket: str, before: int) -> list[Pair]:
         return [

@@ -15,6 +15,7 @@ from typing import ClassVar
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.machine import advance
 from zerograd.lifecycle.state import INITIAL, UNKNOWN, BucketState
+from zerograd.static.engine.counters import First
 from zerograd.static.engine.ir import (
     Attempt,
     Block,
@@ -68,10 +69,10 @@ class Flow:
         self,
         atoms: dict[str, int],
         varying: dict[int, frozenset[int]],
-        firsts: dict[int, frozenset[int]],
+        firsts: dict[int, First],
     ) -> None:
         self._atoms = atoms  # key -> number
-        self._firsts = firsts  # id of a loop -> literals that hold in its first iteration only
+        self._firsts = firsts  # id of a loop -> what is known of its first iteration
         self._varying = varying  # id of a loop -> numbers of the atoms that change in it
         self._numbers: dict[tuple[BucketState, Doubt], int] = {}
         self.states: list[tuple[BucketState, Doubt]] = []
@@ -277,6 +278,9 @@ class Flow:
         self._tries.append([point])
         end = self._block(node.body, point, exits)
         anywhere = join([*self._tries.pop()])
+        if anywhere is not None:
+            # What raised may be the backward; that the gradient is absent then proves nothing.
+            anywhere = self._present(anywhere, tuple(anywhere))
         if end is not None:
             end = self._block(node.otherwise, end, exits)
         ends = [end]
@@ -292,14 +296,14 @@ class Flow:
             exits.returns.extend(inner.returns)
             return join([end, *inner.breaks, *inner.continues])
         varying = self._varying.get(id(node), frozenset())
-        first = self._firsts.get(id(node), NO_LITERALS)
-        later = frozenset(each ^ 1 for each in first)
+        first = self._firsts.get(id(node), First())
+        later = frozenset(each ^ 1 for each in first.only)
         point = self._entered(node, point)
         for reset in node.fresh:
             if isinstance(reset, Reset):
                 point = self._reset(reset, point)
-        if first:
-            point = known(point, first)
+        if first.only or first.also:
+            point = known(point, first.only | first.also)
         seen: dict[str, set[Pair]] = {bucket: set(pairs) for bucket, pairs in point.items()}
         ends: list[Point | None] = []
         now: Point | None = point

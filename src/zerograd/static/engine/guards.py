@@ -58,6 +58,22 @@ def truths(test: ast.expr, counter: ast.expr, size: ast.expr, windows: int, star
     return table
 
 
+def truth_at(test: ast.expr, counter: ast.expr, size: ast.expr, index: int) -> bool | None:
+    """Return the guard's truth at one iteration, if it is the same for windows of all sizes."""
+    sizes = (size.value,) if _is_size(size) else (1, 2, *SIZES)  # type: ignore[attr-defined]
+    spelled = {each: ast.dump(each) for each in ast.walk(test)}
+    counted, sized = ast.dump(counter), ast.dump(size)
+    found = set()
+    for number in sizes:
+        values = {sized: number, counted: index}
+        known = {each: values[text] for each, text in spelled.items() if text in values}
+        try:
+            found.add(bool(_value(test, known)))
+        except (_Unknown, ZeroDivisionError):
+            return None
+    return found.pop() if len(found) == 1 else None
+
+
 def is_never(table: Table) -> bool:
     return bool(table) and not any(any(column) for column in table.values())
 

@@ -15,6 +15,7 @@ from zerograd.lifecycle.machine import advance
 from zerograd.lifecycle.rule import Rule
 from zerograd.lifecycle.state import INITIAL, BucketState, Drop
 from zerograd.rules import BY_CODE
+from zerograd.rules.stale_gradient import by_hand
 from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.early import EarlyClears
 from zerograd.static.engine.emptiness import NEEDS_CERTAINTY, is_open
@@ -83,6 +84,7 @@ class Judgement(EarlyClears):
                         yield self._finding(node, "ZG501", state, certain, name)
             elif node.kind is EventKind.TOUCH:
                 yield from self._absent(node)
+        yield from self._still_awaiting()
 
     def _step_before(self, clear: Happening, state: BucketState) -> Happening | None:
         """Return the step that stands before the backward whose gradients are thrown away.
@@ -111,6 +113,20 @@ class Judgement(EarlyClears):
         yield from found
         if not any(each.rule.code in ("ZG101", "ZG402") and each.certain for each in found):
             yield from self._leaked(node)
+
+    def _still_awaiting(self) -> Iterable[Finding]:
+        """ZG302 on some path: the last step through a scaler is followed by no update."""
+        last = {
+            node.event.owner: node
+            for node in self._buckets.happenings
+            if node.kind is EventKind.STEP and node.event is not None and node.event.scaler
+        }
+        for bucket, pairs in (self._flow.end or {}).items():
+            for number, _ in pairs:
+                state, doubt = self._flow.states[number]
+                for owner in state.awaiting & last.keys():
+                    if not doubt and not state.unknown and bucket in last[owner].event.buckets:  # type: ignore[union-attr]
+                        yield self._finding(last.pop(owner), "ZG302", state, False)
 
     def _states(self, node: Happening, bucket: str, *, certain_only: bool) -> States:
         states: States = {}
@@ -346,16 +362,10 @@ class Judgement(EarlyClears):
             names["scaler"] = names["scaler"].split("@", 1)[0]
         message = rule.summary.format_map(names)
         advice = rule.advice.format_map(names)
-        if node.optimizer is not None and is_by_hand(node.optimizer) and code == "ZG101":
-            message = f"the update of {name} uses gradients that an earlier update already used"
-            advice = f"clear {name}.grad after each update"
-        return replace(
-            finding,
-            message=message,
-            advice=advice,
-            owner=name,
-            certain=certain,
-        )
+        finding = replace(finding, message=message, advice=advice, owner=name, certain=certain)
+        if node.optimizer is not None and is_by_hand(node.optimizer):
+            finding = by_hand(finding)
+        return finding
 
     def _display(self, node: Happening) -> str:
         if node.optimizer is not None:

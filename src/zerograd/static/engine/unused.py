@@ -57,17 +57,44 @@ def unused(
         if handed is not Handed.AWAY:
             told.add(optimizer.key)  # say it once
             text = _without_comments(node.unit.source.lines)
-            yield _finding(node, certain=handed is Handed.TO_NOBODY and not _measures(text))
+            yield _finding(node, node.name, handed is Handed.TO_NOBODY and not _measures(text))
+    for owner, own in steps.items():
+        if owner not in told and len(steps) == 1:
+            yield from _waits_in_vain(owner, own, buckets, flow, fixed)
 
 
-def _finding(node: Happening, *, certain: bool) -> Finding:
+def _waits_in_vain(
+    owner: str, steps: list[Happening], buckets: Buckets, flow: Flow, fixed: set[int]
+) -> Iterator[Finding]:
+    """Yield the backward that fills it, if a condition may keep every step and clear away."""
+    clears = [
+        each
+        for each in buckets.happenings
+        if each.kind is EventKind.CLEAR
+        and each.event is not None
+        and not set(each.event.buckets).isdisjoint(buckets.holdings[owner])
+    ]
+    for node in buckets.happenings:
+        if (
+            node.kind is EventKind.BACKWARD
+            and node.event is not None
+            and owner in node.event.fills
+            and node.loop is not None
+            and not node.loop.pseudo
+            and _may_never_run(node, [*steps, *clears], flow, fixed)
+        ):
+            yield _finding(node, steps[0].name, False)
+            return
+
+
+def _finding(node: Happening, owner: str, certain: bool) -> Finding:
     rule = BY_CODE["ZG203"]
     return Finding(
         rule=rule,
         spot=node.spot,
-        message=rule.summary.format_map({"owner": node.name}),
-        advice=rule.advice.format_map({"owner": node.name}),
-        owner=node.name,
+        message=rule.summary.format_map({"owner": owner}),
+        advice=rule.advice.format_map({"owner": owner}),
+        owner=owner,
         certain=certain,
     )
 
@@ -111,7 +138,7 @@ def _may_never_run(clear: Happening, steps: list[Happening], flow: Flow, fixed: 
     """Is there a fixed condition without which no step is reached, but the clear is?"""
     paths = [path for step in steps for path in _literals(step, flow)]
     if not paths:
-        return False
+        return True  # behind a jump that always comes first
     needed = {each for each in frozenset.intersection(*paths) if each >= 0 and each // 2 in fixed}
     cleared = _literals(clear, flow)
     return any(each not in path for each in needed for path in cleared)

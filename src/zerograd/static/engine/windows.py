@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from zerograd.lifecycle.events import EventKind
+from zerograd.lifecycle.events import EventKind, Spot
 from zerograd.lifecycle.findings import Finding
+from zerograd.lifecycle.pieces import makes_pieces
 from zerograd.rules import BY_CODE
 from zerograd.static.engine import guards
 from zerograd.static.engine.conditions import SYNC, is_positive
 from zerograd.static.engine.counters import counter_of, is_number
-from zerograd.static.engine.ir import Happening
+from zerograd.static.engine.ir import Happening, Loop
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
@@ -28,6 +29,7 @@ class Window:
         "backwards",
         "cleared",
         "divisor",
+        "emptied",
         "guard",
         "index",
         "left",
@@ -55,6 +57,7 @@ class Window:
         self.sides = sides  # the truths of the guard with which the step is reached
         self.backwards = backwards
         self.cleared = False  # under the same guard as the step
+        self.emptied = False  # at every micro-batch: what it holds is no sum, and has no tail
         self.index = counter_of(step.loop.node) if step.loop is not None else None
 
     def text(self, node: ast.AST) -> str:
@@ -111,6 +114,14 @@ def windows(
                 and not set(each.event.buckets).isdisjoint(step.event.buckets)
                 for each in buckets.happenings
             )
+            window.emptied = any(
+                each.kind is EventKind.CLEAR
+                and each.loop is step.loop
+                and not any(program.varies(step.loop, own) for own in each.inner | each.behind)
+                and each.event is not None
+                and set(step.event.buckets) <= set(each.event.buckets)
+                for each in buckets.happenings
+            )
             yield window
 
 
@@ -119,20 +130,75 @@ def window_findings(
 ) -> Iterator[Finding]:
     """Yield what is wrong with the windows of one root."""
     yield from _wrong_clears(program, buckets, flow, atoms)
+    yield from _loops_of_their_own(buckets, flow)
     for window in windows(program, buckets, flow, atoms):
         wrong = _wrong_guard(window)
         if wrong is not None:
             fault, better = wrong
-            yield _finding(window, "ZG504", window.test, fault=fault, better=better)
+            yield _finding(
+                window,
+                "ZG504",
+                window.step.unit.source.spot(window.test),
+                fault=fault,
+                better=better,
+            )
             continue
         if window.step.loop is None or window.step.loop.pseudo:
             continue
-        if _loses_its_tail(window, buckets):
-            yield _finding(window, "ZG502", window.step.node)
-        if _is_summed(window):
-            yield _finding(window, "ZG503", window.step.node)
-        if _synchronises_each(window):
-            yield _finding(window, "ZG505", window.backwards[0].node)
+        if not window.emptied and _loses_its_tail(window, buckets):
+            yield _finding(window, "ZG502", window.step.spot)
+        if not window.emptied and _is_summed(window):
+            yield _finding(window, "ZG503", window.step.spot)
+        if _synchronises_each(window.step):
+            yield _finding(window, "ZG505", window.backwards[0].spot)
+
+
+def _loops_of_their_own(buckets: Buckets, flow: Flow) -> Iterator[Finding]:
+    """Yield what is wrong with windows that no counter ends, but a loop inside that of the step."""
+    told: set[str] = set()
+    for step in buckets.happenings:
+        if step.kind is not EventKind.STEP or step.event is None or id(step) not in flow.reached:
+            continue
+        owner = step.event.owner
+        inner = [
+            each
+            for each in buckets.happenings
+            if each.event is not None and _is_within(each.loop, step.loop)
+        ]
+        filled = [
+            each
+            for each in inner
+            if each.kind is EventKind.BACKWARD
+            and each.event is not None
+            and each.event.fills == {owner}
+        ]
+        # What is stepped or cleared in there as well is no window of that loop.
+        others = [
+            each
+            for each in inner
+            if each.kind in (EventKind.STEP, EventKind.CLEAR)
+            and each.event is not None
+            and not set(each.event.buckets).isdisjoint(step.event.buckets)
+        ]
+        if not filled or others or owner in told:
+            continue
+        told.add(owner)
+        loop = filled[0].loop.node if filled[0].loop is not None else None
+        cuts = isinstance(loop, ast.For | ast.AsyncFor) and makes_pieces(loop)
+        if cuts and not any(each.averaged for each in filled) and not _divides(step):
+            yield _note(step, "ZG503", step.spot)
+        if _synchronises_each(step):
+            yield _note(step, "ZG505", filled[0].spot)
+
+
+def _is_within(loop: Loop | None, outer: Loop | None) -> bool:
+    """Is it a loop of the program's own inside `outer`?"""
+    if loop is None or outer is None or loop is outer or loop.pseudo or loop.once:
+        return False
+    around = loop.parent
+    while around is not None and around is not outer:
+        around = around.parent
+    return around is outer
 
 
 def _wrong_clears(
@@ -188,19 +254,19 @@ def _is_one(divisor: ast.expr) -> bool:
     return isinstance(divisor, ast.Constant) and divisor.value == 1
 
 
-def _finding(window: Window, code: str, node: ast.AST, **names: str) -> Finding:
+def _finding(window: Window, code: str, spot: Spot, **names: str) -> Finding:
+    return _note(window.step, code, spot, condition=window.text(window.test), **names)
+
+
+def _note(step: Happening, code: str, spot: Spot, **names: str) -> Finding:
     rule = BY_CODE[code]
-    words = {
-        "owner": window.step.name,
-        "condition": window.text(window.test),
-        **names,
-    }
+    words = {"owner": step.name, **names}
     return Finding(
         rule=rule,
-        spot=window.step.unit.source.spot(node),
+        spot=spot,
         message=rule.summary.format_map(words),
         advice=rule.advice.format_map(words),
-        owner=window.step.name,
+        owner=step.name,
     )
 
 
@@ -317,12 +383,17 @@ def _copied(loop: ast.AST | None, names: set[str]) -> set[str]:
 def _is_summed(window: Window) -> bool:
     if any(each.averaged for each in window.backwards) or not _looks_like_a_window(window):
         return False
-    loop = window.step.loop.node if window.step.loop is not None else None
-    text = window.step.unit.text_of(loop) if loop is not None else ""
-    return not re.search(r"loss\w*\s*/|loss\w*\s*/=|\.div_?\(|1\.?0?\s*/", text)
+    return not _divides(window.step)
 
 
-def _synchronises_each(window: Window) -> bool:
-    text = window.step.unit.source.text
+def _divides(step: Happening) -> bool:
+    """Is a loss divided anywhere in the loop of this step?"""
+    loop = step.loop.node if step.loop is not None else None
+    text = step.unit.text_of(loop) if loop is not None else ""
+    return bool(re.search(r"loss\w*\s*/|loss\w*\s*/=|\.div_?\(|1\.?0?\s*/", text))
+
+
+def _synchronises_each(step: Happening) -> bool:
+    text = step.unit.source.text
     wrapped = "DistributedDataParallel(" in text or re.search(r"\bDDP\(", text)
     return bool(wrapped) and not re.search(r"no_sync|require_backward_grad_sync", text)
