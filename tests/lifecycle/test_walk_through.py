@@ -522,6 +522,18 @@ FAULTY = [
         (("ZG501", 3),),
     ),
     Loop(
+        "cleared at every micro-batch of a window that is stepped twice",
+        "clear opt\nbackward net averaged=yes\nstep opt when i % 4 == 3\nstep opt when i % 4 == 3",
+        (("ZG402", 4), ("ZG501", 1)),
+    ),
+    Loop(
+        "cleared at every micro-batch, its loss filling a network that is cleared and stepped too",
+        "clear opt_a\nbackward a b averaged=yes\nstep opt_a when i % 4 == 3\n"
+        "clear opt_b\nbackward b averaged=yes\nstep opt_b",
+        (("ZG501", 1),),
+        holdings=PAIR,
+    ),
+    Loop(
         "a tail that leaks into the next epoch",
         "backward net averaged=yes\nstep opt when i % 4 == 3\nclear opt when i % 4 == 3",
         (("ZG502", 2),),

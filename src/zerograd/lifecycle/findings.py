@@ -10,6 +10,8 @@ from zerograd.lifecycle.events import Event, Spot
 from zerograd.lifecycle.rule import Rule
 from zerograd.lifecycle.state import BucketState
 
+_ALL_BUT_ALL = 0.995  # past that a share would be rounded to 100 %
+
 
 @dataclass(frozen=True, slots=True)
 class TrailStep:
@@ -70,7 +72,18 @@ class Live:
     ranks: tuple[int, ...] = ()  # empty: no ranks in this run
     parameters: tuple[str, ...] = ()
     count: int = 1
-    share: float | None = None  # the stale part's share of the gradient norm
+    # The norm of the stale part, divided by that of the whole: past 1 where they are opposed.
+    share: float | None = None
+
+    @property
+    def leftover(self) -> str:
+        """How large the stale part is, in words; empty if that is not known."""
+        if self.share is None:
+            return ""
+        if self.share < _ALL_BUT_ALL:
+            return f"{self.share:.0%} of the gradient is left over from earlier steps"
+        times = f"{self.share:.1f} times"
+        return f"what is left over from earlier steps is {times} as large as the whole gradient"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -6,7 +6,7 @@ line is reached in many states, each under the conditions that led there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -124,13 +124,17 @@ class Judge:
         for bucket in buckets:
             self._states.pop(bucket, None)
 
-    def finish(self) -> list[Finding]:
-        """Return the findings that are known only when the run has ended."""
+    def finish(self, not_due: Collection[str] = ()) -> list[Finding]:
+        """Return the findings that are known only when the run has ended.
+
+        Args:
+            not_due: rules that are not broken where a run that went on might have healed it.
+        """
         holders = {bucket: self._owners_of((bucket,)) for bucket in self._states}
         findings = []
         for fault in self._run.faults(self._states, holders):
             rule = self._rules.get(fault.code)
-            if rule is not None:
+            if rule is not None and not (fault.may_heal and fault.code in not_due):
                 severity = fault.severity or rule.severity
                 findings.append(explain(replace(rule, severity=severity), fault.event, fault.state))
         return findings

@@ -11,6 +11,7 @@ from zerograd.lifecycle.rule import Severity
 from zerograd.lifecycle.state import BucketState
 
 OFTEN = 3  # fewer times may be a set-up or a look at one batch
+LONG = 8  # fewer backwards may be a window that the run was too short for
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class RunFault:
     event: Event  # where to point
     state: BucketState
     severity: Severity | None = None  # None: that of the rule
+    may_heal: bool = False  # had the run gone on, a later event might have settled it
 
 
 @dataclass(slots=True)
@@ -67,11 +69,12 @@ class RunLog:
         for bucket, state in states.items():
             if state.suspicion is not None and not state.unknown:
                 step = self.last_step[state.suspicion.owner]
-                yield RunFault("ZG201", replace(step, owner=state.suspicion.owner), state)
+                step = replace(step, owner=state.suspicion.owner)
+                yield RunFault("ZG201", step, state, may_heal=True)
             for owner in sorted(state.awaiting & self.last_step.keys()):
-                yield RunFault("ZG302", self.last_step[owner], state)
+                yield RunFault("ZG302", self.last_step[owner], state, may_heal=True)
             yield from self._unowned(bucket, state, holders[bucket])
-            yield from self._unused(bucket, state, holders[bucket])
+            yield from self._unused(bucket, state, holders)
 
     def _unowned(
         self, bucket: str, state: BucketState, holders: tuple[str, ...]
@@ -84,12 +87,25 @@ class RunLog:
         yield RunFault("ZG105", replace(self.last_fill[bucket], owner=bucket), state, severity)
 
     def _unused(
-        self, bucket: str, state: BucketState, holders: tuple[str, ...]
+        self, bucket: str, state: BucketState, holders: Mapping[str, tuple[str, ...]]
     ) -> Iterator[RunFault]:
         # By bucket: who has stepped it may be gone, as a wrapped optimizer before its wrapper.
         if self.filled[bucket] < OFTEN or bucket in self.stepped:
             return
-        for owner in holders:
+        for owner in holders[bucket]:
             # The owner's own clears count: a module may be cleared to look at other gradients.
             if self.cleared_by[owner] >= OFTEN:
-                yield RunFault("ZG203", self.last_clear[owner], state)
+                yield RunFault("ZG203", self.last_clear[owner], state, may_heal=True)
+            elif self._waits_in_vain(bucket, holders):
+                event = replace(self.last_fill[bucket], owner=owner)
+                yield RunFault("ZG203", event, state, may_heal=True)
+
+    def _waits_in_vain(self, bucket: str, holders: Mapping[str, tuple[str, ...]]) -> bool:
+        """Was it filled all along and never cleared: does a guard keep its step from running?
+
+        Not if anything else is stepped: then this one may wait for its turn. Nor if the same
+        loss fills what nobody holds, an input: then that gradient was wanted.
+        """
+        if self.last_step or self.filled[bucket] < LONG or bucket in self.cleared:
+            return False
+        return all(holders.get(each) for each in self.last_fill[bucket].reach)

@@ -31,6 +31,7 @@ class Window:
     lost: Counts = ()  # backwards that a clear threw away unused, by spot
     drop: Drop | None = None  # the last of those clears; finite only if all of them were
     taken: Drop | None = None  # a clear since the last backward, after another optimizer's step
+    clears: Counts = ()  # how many those were, by the spot of what they threw away
     averaged: bool | None = None  # was any loss divided or weighted? None: not known
     synchronised: Counts = ()  # backwards that all-reduced over ranks, by spot
     is_first: bool = False  # of its owner
@@ -47,10 +48,26 @@ class Window:
 
         Values that were not finite are no waste: throwing them away is right.
         """
-        if self.drop is None or not self.drop.finite:
-            return 0
+        return self.dropped if self.drop is not None and self.drop.finite else 0
+
+    @property
+    def dropped(self) -> int:
+        """How many these were, finite or not."""
         used = dict(self.used)
         return max((count for spot, count in self.lost if spot in used), default=0)
+
+    @property
+    def is_even(self) -> bool:
+        """Did each clear throw away as many backwards from a spot as the step used?"""
+        used, clears = dict(self.used), dict(self.clears)
+        return all(
+            count == clears.get(spot, 0) * used[spot] for spot, count in self.lost if spot in used
+        )
+
+    @property
+    def is_repeated(self) -> bool:
+        """Is it no window of its own, but one more step on what the step before it used?"""
+        return not self.bare and not self.used and not self.lost
 
     @property
     def lost_all(self) -> bool:
@@ -76,7 +93,8 @@ def window_faults(windows: Sequence[Window]) -> list[WindowFault]:
 
     >>> spot, clear = Spot("a.py", 3), Spot("a.py", 1)
     >>> drop = Drop(spot, clear)
-    >>> window = Window(Spot("a.py", 5), used=((spot, 1),), lost=((spot, 3),), drop=drop)
+    >>> counts = {"used": ((spot, 1),), "lost": ((spot, 3),), "clears": ((spot, 3),)}
+    >>> window = Window(Spot("a.py", 5), **counts, drop=drop)
     >>> [(fault.code, fault.spot.line) for fault in window_faults([window, window])]
     [('ZG501', 1)]
     """
@@ -88,7 +106,9 @@ def window_faults(windows: Sequence[Window]) -> list[WindowFault]:
     # clears at every micro-batch never does, but for a shorter first one. A counter is no
     # such guard.
     always = last.counted or not any(map(_is_whole, windows))
-    if last.drop is not None and 0 < last.wasted == before.wasted and always:
+    # And it throws away each time as much as the step is left with: one clear that drops a tail,
+    # as many loops have before each epoch, does not.
+    if last.drop is not None and 0 < last.wasted == before.wasted and last.is_even and always:
         faults.append(WindowFault("ZG501", last.drop.clear, last.drop))
     if min(last.size, before.size) >= 2 and last.averaged is False and before.averaged is False:
         faults.append(WindowFault("ZG503", last.step))
@@ -100,7 +120,7 @@ def window_faults(windows: Sequence[Window]) -> list[WindowFault]:
 
 def _is_whole(window: Window) -> bool:
     """Did the step use all that there was? `i % k == 0` steps on batch 0 alone, which is none."""
-    return bool(window.used) and not window.wasted and not (window.is_first and window.size == 1)
+    return bool(window.used) and not window.dropped and not (window.is_first and window.size == 1)
 
 
 def _on_nothing(windows: Sequence[Window]) -> list[WindowFault]:
@@ -157,10 +177,10 @@ class _Open:
 
     waiting: Counter[Spot] = field(default_factory=Counter)
     filled: set[str] = field(default_factory=set)  # buckets that hold some of what waits
-    fills: dict[Spot, frozenset[str]] = field(default_factory=dict)
     shared: set[Spot] = field(default_factory=set)  # another optimizer stepped on that loss
     lost: Counter[Spot] = field(default_factory=Counter)
     drop: Drop | None = None
+    clears: Counter[Spot] = field(default_factory=Counter)
     averaged: bool | None = None
     synchronised: Counter[Spot] = field(default_factory=Counter)
     taken: Drop | None = None
@@ -168,7 +188,6 @@ class _Open:
     def fill(self, event: Event, held: Iterable[str]) -> None:
         _count(self.waiting, event.spot)
         self.filled.update(held)
-        self.fills[event.spot] = event.fills
         self.shared.discard(event.spot)
         if event.synchronised:
             _count(self.synchronised, event.spot)
@@ -179,9 +198,9 @@ class _Open:
         # What is assigned may be made of what was cleared before (PCGrad): nothing is lost.
         self.waiting = Counter({event.spot: 1})
         self.filled.update(held)
-        self.fills[event.spot] = event.fills
         self.lost.clear()
         self.drop = None
+        self.clears.clear()
 
     def clear(self, event: Event) -> None:
         self.filled.difference_update(event.reach)
@@ -194,20 +213,22 @@ class _Open:
             finite = event.finite and (self.drop is None or self.drop.finite)
             self.lost.update(dropped)
             self.drop = Drop(next(iter(dropped)), event.spot, finite)
+            for spot in dropped:
+                _count(self.clears, spot)
         self.waiting.clear()
         self.shared.clear()
 
-    def share(self, owner: str) -> None:
-        self.shared.update(spot for spot in self.waiting if owner in self.fills[spot])
+    def share(self, used: Iterable[Spot]) -> None:
+        self.shared.update(spot for spot in used if spot in self.waiting)
 
     def frozen(self) -> Hashable:
         return (
             tuple(self.waiting.items()),
             frozenset(self.filled),
-            tuple(self.fills.items()),
             frozenset(self.shared),
             tuple(self.lost.items()),
             self.drop,
+            tuple(self.clears.items()),
             self.averaged,
             tuple(self.synchronised.items()),
             self.taken,
@@ -215,14 +236,14 @@ class _Open:
 
     @classmethod
     def thawed(cls, frozen: Any) -> _Open:
-        waiting, filled, fills, shared, lost, drop, averaged, synchronised, taken = frozen
+        waiting, filled, shared, lost, drop, clears, averaged, synchronised, taken = frozen
         return cls(
             Counter(dict(waiting)),
             set(filled),
-            dict(fills),
             set(shared),
             Counter(dict(lost)),
             drop,
+            Counter(dict(clears)),
             averaged,
             Counter(dict(synchronised)),
             taken,
@@ -236,6 +257,7 @@ class _Open:
             lost=tuple(self.lost.items()),
             drop=self.drop,
             taken=self.taken,
+            clears=tuple(self.clears.items()),
             averaged=self.averaged,
             synchronised=tuple(self.synchronised.items()),
             is_first=is_first,
@@ -273,8 +295,10 @@ class WindowLog:
         owner = event.owner
         closed = self._closed.setdefault(owner, deque(maxlen=REMEMBERED))
         window = self._open.pop(owner, _Open()).close(event, bare, not closed)
+        if window.is_repeated:
+            return window, []
         for other in self._open.values():
-            other.share(owner)
+            other.share(spot for spot, _ in window.used)
         closed.append(window)
         faults = window_faults(tuple(closed))
         _forget(closed)
@@ -282,7 +306,7 @@ class WindowLog:
 
     def has_tail(self, owner: str, window: Window) -> bool:
         """Take `window` into the count of whole epochs; does it show a tail that was lost?"""
-        return self._tails.setdefault(owner, Tails()).feed(window)
+        return not window.is_repeated and self._tails.setdefault(owner, Tails()).feed(window)
 
     def forget(self, owner: str) -> None:
         """Drop an owner that is gone."""

@@ -184,8 +184,8 @@ def _seen(live: Live) -> str:
     if live.ranks:
         noun = "rank" if len(live.ranks) == 1 else "ranks"
         parts.append(f"on {noun} {', '.join(map(str, live.ranks))}")
-    if live.share is not None:
-        parts.append(f"{live.share:.0%} of the gradient is left over from earlier steps")
+    if live.leftover:
+        parts.append(live.leftover)
     if live.parameters:
         names = [visible(name) for name in live.parameters[:_MOST_PARAMETERS]]
         rest = len(live.parameters) - len(names)

@@ -1,4 +1,7 @@
-"""ZG104 live: what an AttributeError or TypeError about None has to do with `.grad`."""
+"""What an exception that ends the program has to do with gradients.
+
+ZG104: an AttributeError or TypeError about None, where `.grad` is None.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from zerograd.rules.absent_gradient_used import RULE
 from zerograd.runtime.call_site import kind_of_is_user, site_of
 from zerograd.runtime.ledger import describe
 
+_SETTLED_LATER = frozenset({"ZG201", "ZG203", "ZG302"})  # a later call may clear them up
+_NO_UPDATE = re.compile(r"since the last update\(\)|called after step\(\)")
 _GRAD = re.compile(r"([\w.\[\]]*?)\.grad\b")
 
 
@@ -34,6 +39,21 @@ def explain_absence(error: BaseException) -> Finding | None:
         advice=RULE.advice.format_map(words),
         owner=owner,
     )
+
+
+def not_due_after(error: BaseException) -> frozenset[str]:
+    """Return the rules that a program which ends by `error` has not broken yet.
+
+    What it had yet to do is not missing, unless that is what the error is about: torch
+    refuses to unscale or step again before the scaler is updated. And who interrupts a run may
+    do so since nothing is learnt.
+    """
+    due = set()
+    if isinstance(error, RuntimeError) and _NO_UPDATE.search(str(error)):
+        due.add("ZG302")
+    if not isinstance(error, Exception):
+        due.add("ZG203")
+    return _SETTLED_LATER - due
 
 
 def _last_of_the_user(trace: TracebackType | None) -> TracebackType | None:

@@ -66,6 +66,7 @@ class Backwards:
         call = (sites.hops, sites.code, sites.at)
         if recorder.owners.has_news:
             recorder.owners.renew()
+            recorder.look_for_names()
         scaler = torch_facts.scaler_of(roots) if recorder.scaling else ""
         opened = OpenBackward(site, scaler, call)
         if recorder.curves and recorder.curves.are_wanted(recorder.memo.rounds):
@@ -104,6 +105,7 @@ class Backwards:
             if bucket.look():
                 mask |= bucket.bit
                 bucket.thread = thread
+                bucket.clipped = False
                 if bucket.suspect or bucket.grew is not None:
                     bucket.grew = recorder.looks.has_grown(bucket)
         if opened.scan is not None:

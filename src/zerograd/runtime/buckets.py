@@ -29,6 +29,7 @@ class Bucket:
         "__weakref__",
         "bit",
         "canary",
+        "clipped",
         "doubt",
         "doubts",
         "grew",
@@ -56,6 +57,7 @@ class Bucket:
         self.sharded = False
         self.ref: weakref.ref[Tensor] | None = None  # the canary's gradient at the last look
         self.version = 0
+        self.clipped = False  # since the last backward
         self.doubt = False  # something was added to what may have been cleared unseen
         self.doubts = 0  # how often that kept a rule from speaking
         self.suspect = 0  # this many looks at its values are not put off

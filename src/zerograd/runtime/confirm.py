@@ -14,7 +14,7 @@ from zerograd.runtime.call_site import Site
 MOST_GRADIENTS = 64  # read in one look
 MOST_PLACES = 1024
 PROBED = 64  # looks at the canary alone, at first each time and then this far apart
-PATIENCE = 32  # looks that a suspicion is worth
+PATIENCE = 64  # looks that a suspicion is worth
 
 
 @dataclass(slots=True)
@@ -38,13 +38,14 @@ class Looks:
     def is_zero(self, bucket: Bucket, site: Site, phase: str) -> bool | None:
         """Are all gradients of the bucket zero? None: cannot be told now.
 
-        An answer from memory leaves the bucket in doubt. One line may find a bucket in
-        several phases, each time cleared in one of them and never in another.
+        An answer from memory leaves the bucket in doubt, unless a glance settles it. One line
+        may find a bucket in several phases, each time cleared in one of them and never in another.
         """
         place = self._place(phase, site, bucket.name)
         surprise = place.answer and self._peek(bucket)  # where zeros are usual, and there are none
         if not self._is_due(place, bucket) and not surprise:
-            bucket.doubt = True
+            # Where there is no zero to begin with, nobody has made it all zeros.
+            bucket.doubt = place.answer or not self._peek(bucket)
             bucket.stale_norm = place.norm
             return place.answer
         if not self._may_look():

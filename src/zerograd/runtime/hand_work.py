@@ -20,11 +20,11 @@ _FACTORS = frozenset(
 )
 
 
-def find(site: Site, what: str) -> tuple[Spot, str]:
+def find(site: Site, what: str, of: str = "") -> tuple[Spot, str]:
     """Return the statement near `site` that does `what`: clear, assign or update.
 
     In the same function first, the nearest one below; then anywhere in the file, if
-    there is only one; else the site itself.
+    there is only one; else the site itself. Those that do it to `of`, a name, go before others.
     """
     text = "".join(linecache.getlines(site.path))
     try:
@@ -34,6 +34,7 @@ def find(site: Site, what: str) -> tuple[Spot, str]:
     line = site.spot.line
     near = sorted(_statements(_scope(tree, line), what), key=lambda s: (s.lineno < line, s.lineno))
     everywhere = list(_statements(tree, what))
+    near = [each for each in near if of and _is_done_to(each, of)] or near
     if near:
         chosen = near[0]
     elif len(everywhere) == 1:
@@ -48,6 +49,20 @@ def find(site: Site, what: str) -> tuple[Spot, str]:
         end_column=(chosen.end_col_offset or 0) + 1,
     )
     return spot, ast.unparse(chosen).splitlines()[0]
+
+
+def _is_done_to(statement: ast.stmt, name: str) -> bool:
+    """Is it `name` that the statement changes: `w -= …`, `w.data = …`, `w.sub_(…)`?"""
+    if isinstance(statement, ast.AugAssign):
+        changed: ast.AST = statement.target
+    elif isinstance(statement, ast.Assign):
+        changed = statement.targets[0]
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        changed = statement.value.func
+    else:
+        return False
+    text = ast.unparse(changed)
+    return text == name or text.startswith(f"{name}.")
 
 
 def scales_near(spot: Spot) -> bool:

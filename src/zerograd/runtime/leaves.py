@@ -3,6 +3,9 @@
 Nobody tells us of `w -= lr * w.grad` or `x.data += step * x.grad.sign()`. What can
 be seen is that the leaf has changed between two backwards while its gradient was
 there. A use that changes nothing in the leaf (saliency maps) cannot be seen.
+
+A plain tensor is an input or a perturbation where there is a network that it could be put
+into; where there is none, it is a weight.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from zerograd.lifecycle.events import Event, EventKind
 from zerograd.runtime import hand_work, torch_facts
 from zerograd.runtime.buckets import Bucket
 from zerograd.runtime.call_site import Site
+from zerograd.runtime.names import has_networks, name_in_frames
 
 if TYPE_CHECKING:
     from zerograd.runtime.recorder import Recorder
@@ -66,8 +70,8 @@ class Leaves:
                 new.append(weakref.ref(leaf))
             else:
                 self._meet(leaf, site)
-        if new:
-            bucket = partition.make(new)
+        for members in _apart(new):
+            bucket = partition.make(members)
             if bucket is not None:
                 self._watched.append(bucket)
                 self._recorder.take_up(bucket)
@@ -148,17 +152,32 @@ class Leaves:
         self._watched = [bucket for bucket in self._watched if bucket not in dead]
         return dead
 
+    def _is_input(self, bucket: Bucket) -> bool:
+        """Is it a plain tensor, and is there a network that it may be put into?"""
+        others = self._recorder.partition.buckets
+        return bucket.leaf and (any(not each.leaf for each in others) or has_networks())
+
     def _feed_update(self, bucket: Bucket, site: Site) -> None:
         recorder = self._recorder
         recorder.hold_by_hand(bucket)
         key = ("update by hand", site, bucket.name)
 
         def event() -> Event:
-            spot, text = hand_work.find(site, "update")
+            members = bucket.parameters()
+            called = name_in_frames(members[0], within=True) if len(members) == 1 else ""
+            spot, text = hand_work.find(site, "update", of=called)
             name = bucket.name
-            return Event(EventKind.STEP, name, spot, (name,), text, leaf=bucket.leaf)
+            return Event(EventKind.STEP, name, spot, (name,), text, leaf=self._is_input(bucket))
 
         recorder.feed_by_hand(key, event)
+
+
+def _apart(parameters: list[weakref.ref[Tensor]]) -> list[list[weakref.ref[Tensor]]]:
+    """Return those that a variable each holds one by one: each may have an update of its own."""
+    held = [each() for each in parameters]
+    if 1 < len(held) <= MOST_LEAVES and all(name_in_frames(each) for each in held):
+        return [[each] for each in parameters]
+    return [parameters] if parameters else []
 
 
 def _is_handy(leaf: Tensor) -> bool:

@@ -17,6 +17,7 @@ from zerograd.lifecycle.allow import Allowance, read_allowances
 from zerograd.lifecycle.events import Event, Spot
 from zerograd.lifecycle.findings import Finding, Live, TrailStep, in_order
 from zerograd.lifecycle.rule import Severity
+from zerograd.rules.stale_gradient import by_hand
 from zerograd.runtime import hand_work
 from zerograd.runtime.buckets import Bucket
 from zerograd.runtime.names import name_in_frames, parameter_names
@@ -82,10 +83,12 @@ class Ledger:
         if event is not None and self._is_meant(finding):
             self._dropped.add(key)
             return
+        if event is None and finding.rule.code == "ZG302" and self._is_told(finding):
+            return
         buckets = self._buckets(finding, event)
         if event is not None and not self._holds_up(finding, event, buckets):
             return
-        self._enter(self._in_words(finding, buckets))
+        self._enter(self._in_words(finding, buckets, event))
 
     def _is_meant(self, finding: Finding) -> bool:
         """Are the backwards of the window no micro-batches that nobody divides?"""
@@ -106,6 +109,14 @@ class Ledger:
         return any(
             spot == finding.spot and each.rule.severity is Severity.ERROR
             for (_, spot), each in self._found.items()
+        )
+
+    def _is_told(self, finding: Finding) -> bool:
+        """Is the same fault of the same owner told of another line?"""
+        owner = self._in_words_of(finding.owner)
+        return any(
+            each.rule.code == finding.rule.code and each.owner == owner
+            for each in self._found.values()
         )
 
     def enter(self, finding: Finding) -> None:
@@ -138,7 +149,7 @@ class Ledger:
             return False
         if code in _ON_WHAT_IS_THERE:
             # Zeros are nothing: somebody has cleared them by a way that moves no counter.
-            held = [bucket for bucket in buckets if looks.norm(bucket) != 0.0]
+            held = [each for each in buckets if looks.norm(each) != 0.0 or _is_late(finding, each)]
         else:
             held = buckets
         if code in _ON_WHAT_WAS_THERE:
@@ -171,16 +182,17 @@ class Ledger:
         ]
         return broken or found
 
-    def _in_words(self, finding: Finding, buckets: list[Bucket]) -> Finding:
+    def _in_words(self, finding: Finding, buckets: list[Bucket], event: Event | None) -> Finding:
         """Return the finding with the user's own names in it, and what a live run knows."""
         word = self._in_words_of
+        if finding.owner.startswith("bucket#"):
+            finding = by_hand(finding)
         trail = tuple(
             TrailStep(step.spot, word(step.text), step.code or _line_at(step.spot))
             for step in finding.trail
         )
         parameters = [each for bucket in buckets for each in bucket.parameters()]
         names = parameter_names(parameters, self._models) if parameters else []
-        rounds = self.recorder.memo.rounds if self.recorder is not None else None
         return replace(
             finding,
             message=word(finding.message),
@@ -188,12 +200,20 @@ class Ledger:
             owner=word(finding.owner),
             trail=trail,
             live=Live(
-                step=rounds,
+                step=self._round_of(finding, event),
                 ranks=_ranks(),
                 parameters=tuple(names),
                 share=self._share(finding, buckets),
             ),
         )
+
+    def _round_of(self, finding: Finding, event: Event | None) -> int | None:
+        """Return the round in which it happened: a leak is told by what comes after the step."""
+        if self.recorder is None:
+            return None
+        memo = self.recorder.memo
+        is_later = event is not None and finding.rule.code == "ZG201" and not memo.was_stepped
+        return memo.rounds - 1 if is_later else memo.rounds
 
     def in_users_names(self, event: Event) -> Event:
         """Return the event with the user's names for optimizers and scalers in it."""
@@ -215,7 +235,7 @@ class Ledger:
         whole = math.hypot(*(self.recorder.looks.norm(bucket) for bucket in known))
         if not known or not whole or not math.isfinite(whole) or not math.isfinite(stale):
             return None
-        return min(stale / whole, 1.0)
+        return stale / whole
 
     def word(self, token: str) -> str:
         """Return the user's name for an optimizer, scaler or bucket of ours."""
@@ -230,12 +250,15 @@ class Ledger:
             return recorder.names[token]
         owner = recorder.owners.by_name.get(token)
         optimizer = owner.ref() if owner is not None else None
-        return type(optimizer).__name__ if optimizer is not None else kind
+        if optimizer is None:
+            return kind
+        here = name_in_frames(optimizer, within=True)
+        return here or recorder.held_as.get(token) or type(optimizer).__name__
 
     def _name_of(self, bucket: Bucket) -> str:
         parameters = bucket.parameters()
         if len(parameters) == 1:
-            name = name_in_frames(parameters[0])
+            name = name_in_frames(parameters[0], within=True)
             if name:
                 return name
         names = parameter_names(parameters, self._models)
@@ -261,6 +284,11 @@ class Ledger:
         return found
 
 
+def _is_late(finding: Finding, bucket: Bucket) -> bool:
+    """Is it an update by hand, known only now that its gradients are gone?"""
+    return finding.owner == bucket.name and not bucket.gradients(1)
+
+
 def _line_at(spot: Spot) -> str:
     return "" if spot.cell is not None else linecache.getline(spot.path, spot.line).strip()
 
@@ -274,7 +302,7 @@ def _ranks() -> tuple[int, ...]:
 def describe(finding: Finding) -> str:
     """Return the finding as one line and its remedy, for warnings and exceptions."""
     live = finding.live or Live()
-    share = f" (they are {live.share:.0%} of the norm)" if live.share is not None else ""
+    share = f" ({live.leftover})" if live.leftover else ""
     return f"{finding.rule.code} {finding.rule.name}: {finding.message}{share}; {finding.advice}"
 
 

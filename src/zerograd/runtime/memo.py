@@ -7,7 +7,7 @@ of nodes, at the price of one dictionary look-up an event.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.judge import Judge
 from zerograd.lifecycle.rule import Rule
 from zerograd.lifecycle.state import INITIAL, UNKNOWN, BucketState
-from zerograd.lifecycle.summary import OFTEN
+from zerograd.lifecycle.summary import LONG
 from zerograd.lifecycle.windows import Window
 
 MOST_EDGES = 20_000  # past that the memory starts anew
@@ -91,7 +91,7 @@ class Memo:
         symbol.count += 1
         if edge.new_round:
             self.rounds += 1
-        if symbol.count <= OFTEN or edge.window is not None:
+        if symbol.count <= LONG or edge.window is not None:
             return edge.findings + tuple(self._judge.count(symbol.event, edge.window))
         return edge.findings
 
@@ -103,10 +103,10 @@ class Memo:
         """Fill in what the holdings tell."""
         return self._judge.complete(event)
 
-    def finish(self) -> list[Finding]:
+    def finish(self, not_due: Collection[str] = ()) -> list[Finding]:
         """Return the findings that are known only at the end."""
         self._go_to(self.node)
-        return self._judge.finish()
+        return self._judge.finish(not_due)
 
     def hold(self, owner: str, buckets: Sequence[str]) -> None:
         """Say that `owner` holds these buckets from now on."""
@@ -128,6 +128,11 @@ class Memo:
             if name == bucket:
                 return state  # type: ignore[no-any-return]
         return INITIAL
+
+    @property
+    def was_stepped(self) -> bool:
+        """Had the round that goes on come to a step before the last event?"""
+        return not self.edge.new_round and bool(self.before.snapshot[2])
 
     def last_fill(self, bucket: str) -> str:
         """Return which backward filled the bucket last."""

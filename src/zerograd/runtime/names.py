@@ -6,7 +6,7 @@ import gc
 import inspect
 import sys
 from collections.abc import Iterable, Sequence
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any
 
 from torch import Tensor
@@ -48,24 +48,57 @@ def _outermost_modules() -> list[Module]:
     return [module for module in modules if id(module) not in inner]
 
 
-def name_in_frames(thing: Any) -> str:
-    """Return the variable that holds `thing` in the nearest frame that has one, or ""."""
+def has_networks() -> bool:
+    """Is any module alive that has parameters? Takes a moment, too."""
+    return any(next(module.parameters(), None) is not None for module in _outermost_modules())
+
+
+def name_in_frames(thing: Any, *, within: bool = False) -> str:
+    """Return the variable that holds `thing` in the nearest frame that has one, or "".
+
+    Args:
+        within: look into the variables too: `self.opt`, `opts["g"]`.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        name = _name_in(frame, thing)
+        name = _name_in(frame, thing, within)
         if name:
             return name
         frame = frame.f_back
     return ""
 
 
-def _name_in(frame: FrameType, thing: Any) -> str:
+def _name_in(frame: FrameType, thing: Any, within: bool) -> str:
     if frame.f_globals.get("__name__", "").startswith(("zerograd.", "torch.")):
         return ""
     variables = frame.f_locals
     try:
-        return next((name for name, value in variables.items() if value is thing), "")
+        for name, value in variables.items():
+            if value is thing:
+                return name
+        for name, value in variables.items() if within else ():
+            part = _part_of(value, thing)
+            if part:
+                return f"{name}{part}"
+        return ""
     finally:
         is_copy = frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.version_info < (3, 13)
         if is_copy and sys.gettrace() is None:
             variables.clear()  # or the copy would keep the user's tensors alive
+
+
+def _part_of(holder: Any, thing: Any) -> str:
+    """Return `.opt` or `[0]`: how `thing` is reached from a plain object, list or dictionary."""
+    kind = type(holder)
+    if kind is dict:
+        keys = (key for key, value in holder.items() if value is thing)
+        return next((f"[{key!r}]" for key in keys if type(key) in (str, int)), "")
+    if kind in (list, tuple):
+        return next((f"[{n}]" for n, value in enumerate(holder[:MOST_NAMES]) if value is thing), "")
+    if kind is ModuleType or issubclass(kind, type):
+        return ""
+    try:  # the object's own, whatever its class does on being asked
+        held = object.__getattribute__(holder, "__dict__")
+    except AttributeError:
+        return ""
+    return next((f".{name}" for name, value in held.items() if value is thing), "")

@@ -26,14 +26,13 @@ from zerograd.runtime.clears import Clears
 from zerograd.runtime.confirm import Looks
 from zerograd.runtime.feeding import Feeding, Speak, TraceSink
 from zerograd.runtime.leaves import Leaves
+from zerograd.runtime.names import name_in_frames
 from zerograd.runtime.owners import Owners
 from zerograd.runtime.replicas import Replicas
 from zerograd.runtime.ride import Leg
 from zerograd.runtime.scaling import Scaling
 from zerograd.runtime.steps import Steps
 from zerograd.runtime.unseen import Unseen
-
-_SETTLED_LATER = frozenset({"ZG201", "ZG302"})  # a later call may clear them up
 
 
 class Recorder(Feeding):
@@ -66,6 +65,7 @@ class Recorder(Feeding):
         self.scaling = Scaling(self)
         self.not_checked: dict[str, None] = {}
         self.names: dict[str, str] = {}  # of owners and scalers, as the user's code calls them
+        self.held_as: dict[str, str] = {}  # owners by the variables that held them early on
         self.may_ride = lambda: not self.replicas and not self.owners.has_news
         self.set_canary = self._set_canary
         self._wants = wants
@@ -97,7 +97,10 @@ class Recorder(Feeding):
             return
         site = self.sites.here(3)
         sighted = self.backwards.in_sight()
-        self.unseen.before_use([each for each in sighted if each.bit & mask], site)
+        clipped = [each for each in sighted if each.bit & mask]
+        self.unseen.before_use(clipped, site)
+        for bucket in clipped:
+            bucket.clipped = True
         name = next((each.name for each in self.owners.by_name.values() if each.mask & mask), "")
         key = (EventKind.CLIP, site, name, mask)
         symbol = self.symbols.get(key)
@@ -150,19 +153,18 @@ class Recorder(Feeding):
         """Say once what is not checked."""
         self.not_checked.setdefault(what)
 
-    def finish(self, *, cut_short: bool = False) -> None:
+    def finish(self, *, not_due: frozenset[str] = frozenset()) -> None:
         """Speak of what is known only at the end.
 
         Args:
-            cut_short: an exception has ended the program: what it had yet to do is not missing.
+            not_due: rules about what an exception has kept the program from doing.
         """
         self.end_ride()
         self.curves.tell_arrived()
         self.owners.renew()
         self.leaves.last_updates()
-        for finding in self.memo.finish():
-            if not (cut_short and finding.rule.code in _SETTLED_LATER):
-                self._speak(finding, None)
+        for finding in self.memo.finish(not_due):
+            self._speak(finding, None)
 
     def lose_track(self) -> None:
         """Something broke in while a call was heard: begin anew, with nothing known."""
@@ -189,11 +191,15 @@ class Recorder(Feeding):
         """Take note of the user's name for an owner."""
         owner.display = self.names[owner.name] = name
 
-    def _set_canary(self, leg: Leg, has_hand_work: bool) -> None:
-        """Say what a ride shall look at before this call: one gradient, there or not.
+    def look_for_names(self) -> None:
+        """Look for variables that hold the optimizers nobody has called yet: some nobody will."""
+        for name, owner in self.owners.by_name.items():
+            optimizer = owner.ref()
+            if not owner.display and optimizer is not None and name not in self.held_as:
+                self.held_as[name] = name_in_frames(optimizer, within=True)
 
-        Where all is done in calls, only one that has to be there could be cleared by hand.
-        """
+    def _set_canary(self, leg: Leg) -> None:
+        """Say what a ride shall look at before this call: one gradient, there or not."""
         event = leg.symbols[-1].event
         bucket = self.partition.by_name.get(event.reach[0])
         if bucket is None:
@@ -201,10 +207,7 @@ class Recorder(Feeding):
         state = self.memo.state(bucket.name, leg.node)
         if state.unknown or not state.seen:
             return
-        leg.is_present = not state.absent
-        if not has_hand_work and (leg.kind == ride.CLEAR or not leg.is_present):
-            return
-        leg.canary = bucket.canary
+        leg.canary, leg.is_present = bucket.canary, not state.absent
         by_hand = (each.event for each in leg.symbols[:-1])
         leg.is_zeroed = leg.is_present and any(
             each.kind is EventKind.CLEAR and bucket.name in each.reach for each in by_hand
@@ -214,6 +217,7 @@ class Recorder(Feeding):
         for finding in self.memo.finish():
             if finding.owner == name:
                 self._speak(finding, None)
+        self.held_as.pop(name, None)
 
     def _come_back_to(self, threads: set[int]) -> None:
         self.backwards.threads |= threads

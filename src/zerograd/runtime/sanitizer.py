@@ -19,7 +19,7 @@ from zerograd.lifecycle.state import BucketState
 from zerograd.rules import ALL_RULES
 from zerograd.rules.selection import select_rules
 from zerograd.runtime import hooks, ledger
-from zerograd.runtime.absent import add_note, explain_absence, without_frames_of
+from zerograd.runtime.absent import add_note, explain_absence, not_due_after, without_frames_of
 from zerograd.runtime.feeding import TraceSink
 from zerograd.runtime.guard import Guard
 from zerograd.runtime.ledger import Ledger
@@ -79,7 +79,7 @@ class Sanitizer:
         self._shown = shown
         self._runs = 0  # how often it has been entered and not left
         self._user_error: BaseException | None = None
-        self._is_cut_short = False  # by an exception of the user's code
+        self._not_due: frozenset[str] = frozenset()  # since an exception has ended the program
         self._failure = ""
         self._ledger = Ledger(shown, self._tell, self._objects.models)
         self._recorder: Recorder | None = None
@@ -129,7 +129,7 @@ class Sanitizer:
             self._runs += 1
             if self._runs > 1:
                 return self
-            self._is_cut_short = False
+            self._not_due = frozenset()
             if self._recorder is None:
                 self._recorder = self._new_recorder()
             self._guard = Guard(self._recorder, self._is_on_purpose, self._fail)
@@ -152,7 +152,7 @@ class Sanitizer:
                 return
             hooks.remove(guard)
         if self._recorder is not None:
-            guard.run(functools.partial(self._recorder.finish, cut_short=self._is_cut_short))
+            guard.run(functools.partial(self._recorder.finish, not_due=self._not_due))
 
     def abandon(self) -> None:
         """Stop without a last judgement: a forked child leaves its parent's watch behind."""
@@ -177,7 +177,7 @@ class Sanitizer:
 
         Never raises.
         """
-        self._is_cut_short = True
+        self._not_due = not_due_after(error)
         try:
             without_frames_of(error, _HERE)
             finding = explain_absence(error)

@@ -88,6 +88,8 @@ class Unseen:
             recorder.cannot_look(bucket)
             return None
         if zero:
+            if change == SAME and bucket.clipped:
+                bucket.grew = None  # a norm that is not finite makes zeros of all the rest
             # All zeros may be what the backward has left: then nobody has cleared it.
             is_natural = bucket.grew is False and name not in node.used
             if bucket.grew is None and name in node.unused:

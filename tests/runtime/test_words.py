@@ -1,0 +1,271 @@
+"""What a live finding says: at which line, in whose names, in which iteration, how much."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+from zerograd import watch  # noqa: E402
+from zerograd.lifecycle.findings import Live  # noqa: E402
+
+
+def told(watching):
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    return [(each.rule.code, lines[each.spot.line - 1].strip()) for each in watching.findings]
+
+
+# Weights that are updated by hand.
+
+
+@pytest.mark.parametrize("kind", [nn.Parameter, torch.Tensor.requires_grad_])
+def test_each_update_by_hand_is_told_at_its_own_line(kind):
+    w, b = kind(torch.ones(3, 1)), kind(torch.zeros(1))
+    with watch(policy="collect") as watching:
+        for _ in range(5):
+            (torch.ones(4, 3) @ w + b).pow(2).mean().backward()
+            with torch.no_grad():
+                w -= 0.01 * w.grad
+                b.sub_(0.01 * b.grad)
+    assert told(watching) == [
+        ("ZG101", "w -= 0.01 * w.grad"),
+        ("ZG101", "b.sub_(0.01 * b.grad)"),
+    ]
+    first, second = watching.findings
+    assert first.message == "the update of w uses gradients that an earlier update already used"
+    assert second.advice == "clear b.grad after each update"
+
+
+def test_an_update_by_hand_is_told_though_its_gradient_is_gone():
+    w = torch.ones(3, 1).requires_grad_()
+    with watch(policy="collect") as watching:
+        for i in range(8):
+            if i % 2 == 0:
+                w.grad = None
+            (torch.ones(4, 3) @ w).pow(2).mean().backward()
+            with torch.no_grad():
+                w -= 0.01 * w.grad
+    assert told(watching) == [("ZG101", "w -= 0.01 * w.grad")]
+
+
+def test_updates_by_hand_that_are_cleared_are_right():
+    w, b = (torch.ones(3, 1).requires_grad_(), torch.zeros(1).requires_grad_())
+    with watch(policy="collect") as watching:
+        for _ in range(5):
+            (torch.ones(4, 3) @ w + b).pow(2).mean().backward()
+            with torch.no_grad():
+                w -= 0.01 * w.grad
+                b -= 0.01 * b.grad
+                w.grad = b.grad = None
+    assert told(watching) == []
+
+
+def test_an_input_of_a_frozen_network_is_no_weight():
+    net = nn.Linear(3, 1).requires_grad_(False)
+    delta = torch.zeros(4, 3, requires_grad=True)
+    with watch(policy="collect") as watching:
+        for _ in range(5):
+            net(torch.ones(4, 3) + delta).sum().backward()
+            delta.data += 0.01 * delta.grad.sign()
+    assert told(watching) == [("ZG202", "delta.data += 0.01 * delta.grad.sign()")]
+
+
+# Names.
+
+
+class Trainer:
+    def __init__(self):
+        self.net = nn.Linear(3, 1)
+        self.optim = torch.optim.SGD(self.net.parameters(), lr=0.1)
+        self.scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+
+    def train(self):
+        for _ in range(3):
+            self.net.zero_grad()
+            self.scaler.scale(self.net(torch.ones(2, 3)).sum()).backward()
+            nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+            self.scaler.step(self.optim)
+            self.scaler.update()
+
+
+def test_the_advice_names_an_optimizer_that_has_not_been_called_yet():
+    with watch(policy="collect") as watching:
+        Trainer().train()
+    (finding,) = watching.findings
+    assert finding.advice == "call self.scaler.unscale_(self.optim) before the clip"
+
+
+def test_an_optimizer_in_a_dictionary_is_called_by_its_key():
+    net = nn.Linear(3, 1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    with watch(policy="collect") as watching:
+        optimizers = {"net": torch.optim.SGD(net.parameters(), lr=0.1)}
+        for _ in range(2):
+            scaler.scale(net(torch.ones(2, 3)).sum()).backward()
+            nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            net.zero_grad()
+    (finding,) = watching.findings
+    assert finding.advice == "call scaler.unscale_(optimizers['net']) before the clip"
+    del optimizers
+
+
+def test_what_an_object_does_when_it_is_asked_is_its_own_affair():
+    class Touchy:
+        def __getattribute__(self, name):
+            raise RuntimeError(name)
+
+    touchy, net = Touchy(), nn.Linear(3, 1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    with watch(policy="collect") as watching:
+        held = SimpleNamespace(opt=torch.optim.SGD(net.parameters(), lr=0.1))
+        scaler.scale(net(torch.ones(2, 3)).sum()).backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    assert watching.not_checked == []
+    assert watching.findings[0].advice == "call scaler.unscale_(held.opt) before the clip"
+    del touchy, held
+
+
+# Iterations, counts and shares.
+
+
+def test_a_leak_is_told_in_the_iteration_of_its_step():
+    g, d = nn.Linear(3, 3), nn.Linear(3, 1)
+    opt_g = torch.optim.SGD(g.parameters(), lr=0.01)
+    opt_d = torch.optim.SGD(d.parameters(), lr=0.01)
+    with watch(policy="collect") as watching:
+        for _ in range(20):
+            opt_g.zero_grad()
+            opt_d.zero_grad()
+            d(g(torch.ones(2, 3))).sum().backward()
+            opt_g.step()
+            d(torch.ones(2, 3)).sum().backward()
+            opt_d.step()
+    (finding,) = watching.findings
+    assert (finding.rule.code, finding.live.step, finding.live.count) == ("ZG201", 0, 20)
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.5, "50% of the gradient is left over from earlier steps"),
+        (0.996, "what is left over from earlier steps is 1.0 times as large as the whole gradient"),
+        (3.2, "what is left over from earlier steps is 3.2 times as large as the whole gradient"),
+        (None, ""),
+    ],
+)
+def test_a_share_past_the_whole_is_told_as_a_multiple(share, words):
+    assert Live(share=share).leftover == words
+
+
+def test_losses_that_are_opposed_leave_more_behind_than_there_is():
+    net = nn.Linear(3, 1, bias=False)
+    opt = torch.optim.SGD(net.parameters(), lr=0.0)
+    with watch(policy="collect") as watching:
+        for sign in (1.0, -0.5):
+            (sign * net(torch.ones(1, 3)).sum()).backward()
+            opt.step()
+    (finding,) = watching.findings
+    assert finding.live.share == pytest.approx(2.0)
+
+
+# What never comes.
+
+
+def test_a_guard_that_is_never_true_is_told_at_the_end():
+    net = nn.Linear(3, 1)
+    with watch(policy="collect") as watching:
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for i in range(12):
+            net(torch.ones(2, 3)).sum().backward()
+            if i % 4 == 4:
+                opt.step()
+                opt.zero_grad()
+    assert told(watching) == [("ZG203", "net(torch.ones(2, 3)).sum().backward()")]
+    assert watching.findings[0].owner == "opt"
+
+
+@pytest.mark.parametrize("rounds", [3, 7])
+def test_a_run_too_short_for_its_window_is_no_fault(rounds):
+    net = nn.Linear(3, 1)
+    with watch(policy="collect") as watching:
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for i in range(rounds):
+            net(torch.ones(2, 3)).sum().backward()
+            if i == 8:
+                opt.step()
+    assert told(watching) == []
+
+
+@pytest.mark.parametrize(("error", "codes"), [(ValueError, []), (KeyboardInterrupt, ["ZG203"])])
+def test_a_run_that_an_exception_ends_might_have_stepped_yet(error, codes):
+    net = nn.Linear(3, 1)
+    with pytest.raises(error), watch(policy="collect") as watching:
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for i in range(12):
+            net(torch.ones(2, 3)).sum().backward()
+            if i == 10:
+                raise error
+    assert [code for code, _ in told(watching)] == codes
+    del opt
+
+
+def test_an_optimizer_that_waits_while_another_steps_may_have_its_turn_later():
+    body, head = nn.Linear(3, 3), nn.Linear(3, 1)
+    opt = torch.optim.SGD(head.parameters(), lr=0.1)
+    with watch(policy="collect") as watching:
+        later = torch.optim.SGD(body.parameters(), lr=0.1)
+        for _ in range(12):
+            opt.zero_grad()
+            head(body(torch.ones(2, 3))).sum().backward()
+            opt.step()
+    assert told(watching) == []
+    del later
+
+
+def test_a_gradient_of_an_input_is_what_the_backward_was_for():
+    net = nn.Linear(3, 1)
+    x = torch.ones(2, 3, requires_grad=True)
+    with watch(policy="collect") as watching:
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(12):
+            net(x).sum().backward()
+            x.grad = None
+    assert told(watching) == []
+    del opt
+
+
+# Loss scalers.
+
+
+@pytest.mark.parametrize("unscales", [False, True])
+def test_an_update_that_torch_misses_is_told(unscales):
+    net = nn.Linear(3, 1)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    with pytest.raises(RuntimeError), watch(policy="collect") as watching:
+        for _ in range(3):
+            opt.zero_grad()
+            scaler.scale(net(torch.ones(2, 3)).sum()).backward()
+            if unscales:
+                scaler.unscale_(opt)
+            scaler.step(opt)
+    assert told(watching) == [("ZG302", "scaler.step(opt)")]
+
+
+def test_zeros_that_a_clip_makes_are_no_clear():
+    net = nn.Linear(4, 4)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127)
+    with watch(policy="collect") as watching:
+        for _ in range(6):
+            opt.zero_grad()
+            scaler.scale(net(torch.ones(2, 4)).sum()).backward()
+            nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            scaler.step(opt)
+            scaler.update()
+    assert [code for code, _ in told(watching)] == ["ZG301"]
