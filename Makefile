@@ -127,9 +127,9 @@ bench-originals: $(STAMPS)/dev ## findings on untouched public code
 	$(PY) -m benchmarks.accuracy.originals --corpus $(CORPUS) --name development
 bench-agreement: $(STAMPS)/dev ## 10,000 generated programs: the checker against the live witness
 	$(PY) -m benchmarks.agreement --programs $(PROGRAMS) --jobs $(JOBS)
-	$(PY) -m benchmarks.agreement.noticed
+	$(PY) -m benchmarks.agreement.noticed --jobs $(JOBS)
 bench-exhaustive: $(STAMPS)/dev ## 10,000 generated programs: the checker against brute force
-	$(PY) -m benchmarks.accuracy.agreement --count $(PROGRAMS) --results $(RESULTS)/exhaustive.json
+	$(PY) -m benchmarks.accuracy.agreement --count $(PROGRAMS) --jobs $(JOBS) --results $(RESULTS)/exhaustive.json
 bench-check-speed: $(STAMPS)/dev ## how long `zerograd check` takes, beside ruff and rivals
 	$(PY) -m benchmarks.check_speed --training $(CORPUS) --mixed $(MIXED) --rivals $(RIVALS) \
 	  --results $(RESULTS)/check_speed.json

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,29 +84,34 @@ def _reported(fault: Fault, said: list[tuple[str, int]]) -> bool:
     return any(code in family(fault.code) for code, _ in said)
 
 
+def _compare_seed(seed: int) -> list[Disagreement] | None:
+    return compare(generate(seed), seed)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--show", type=int, default=5, help="programs to print of each kind")
     parser.add_argument("--results", type=Path, help="write the counts there too")
     args = parser.parse_args()
     tally: Counter[str] = Counter()
     shown: Counter[tuple[str, str]] = Counter()
-    for seed in range(args.seed, args.seed + args.count):
-        text = generate(seed)
-        result = compare(text, seed)
-        tally["programs" if result is not None else "too many paths"] += 1
-        for item in result or []:
-            tally[f"{item.kind} {item.code}"] += 1
-            shown[(item.kind, item.code)] += 1
-            if shown[(item.kind, item.code)] <= args.show:
-                print(f"--- seed {seed}: {item.kind} {item.code} at line {item.line}")
-                print(_numbered(text))
+    seeds = range(args.seed, args.seed + args.count)
+    with ProcessPoolExecutor(args.jobs, multiprocessing.get_context("spawn")) as pool:
+        for result in pool.map(_compare_seed, seeds, chunksize=25):
+            tally["programs" if result is not None else "too many paths"] += 1
+            for item in result or []:
+                tally[f"{item.kind} {item.code}"] += 1
+                shown[(item.kind, item.code)] += 1
+                if shown[(item.kind, item.code)] <= args.show:
+                    print(f"--- seed {item.seed}: {item.kind} {item.code} at line {item.line}")
+                    print(_numbered(item.text))
     for name, count in sorted(tally.items()):
         print(f"{count:6} {name}")
     if args.results is not None:
-        shape = {"seeds": [args.seed, args.seed + args.count - 1], **dict(sorted(tally.items()))}
+        shape = {"seeds": [seeds[0], seeds[-1]], **dict(sorted(tally.items()))}
         args.results.write_text(json.dumps(shape, indent=2) + "\n", encoding="utf-8")
 
 

@@ -23,7 +23,7 @@ from benchmarks.agreement.work import prepare, tally
 
 LONGEST = 2  # seconds for one program while shrinking: a loop may have lost its end
 BROKEN = ("NameError", "UnboundLocal")
-PART = 250  # programs that one process takes at a time
+PART = 125  # programs that one process takes at a time
 RESULTS = Path(__file__).parents[1] / "results"
 
 

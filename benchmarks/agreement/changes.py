@@ -97,7 +97,7 @@ def _insert(draft: Draft, spots: list[Place]) -> bool:
 
 def _skip(draft: Draft, spots: list[Place]) -> bool:
     held, at = draft.random.choice(spots)
-    word = draft.random.choices(["continue", "break"], [7, 2])[0]
+    word = draft.random.choices(["continue", "break"], [6, 3])[0]
     held.insert(at, Block(f"if {_condition(draft)}:", [Line(word)], f"flow: {word}"))
     return True
 
@@ -123,16 +123,27 @@ def _attempt(draft: Draft, spots: list[Place]) -> bool:
 
 def _wrong(draft: Draft, spots: list[Place]) -> bool:
     """Use the wrong one of two optimizers."""
-    held, at = draft.random.choice(spots)
-    node = held[at]
-    if len(draft.pairs) < 2 or not isinstance(node, Line):
+    if len(draft.pairs) < 2:
         return False
     right, wrong = draft.random.sample(draft.pairs, 2)
-    text = node.text.replace(f"{right.opt}.", f"{wrong.opt}.")
-    text = text.replace(f"({right.opt})", f"({wrong.opt})")
-    if text == node.text:
+    named = (f"{right.opt}.", f"({right.opt})")
+    fitting = [each for each in _lines(spots) if any(name in each[2].text for name in named)]
+    if not fitting:
         return False
-    held[at] = Line(text, node.tag)
+    held, at, line = draft.random.choice(fitting)
+    text = line.text.replace(f"{right.opt}.", f"{wrong.opt}.")
+    held[at] = Line(text.replace(f"({right.opt})", f"({wrong.opt})"), line.tag)
+    return True
+
+
+def _clear_again(draft: Draft, spots: list[Place]) -> bool:
+    """Clear once more, by hand and unasked: what was set to None is not there."""
+    place = _pick(draft, spots, "clear")
+    if place is None or not draft.pairs:
+        return False
+    held, at = place
+    pair = draft.random.choice(draft.pairs)
+    held.insert(at + 1, draft.write.clear_as("unguarded zero_()", pair))
     return True
 
 
@@ -181,7 +192,8 @@ _CHANGES: dict[Callable[[Draft, list[Place]], bool], float] = {
     _insert: 3,
     _skip: 3,
     _attempt: 2.5,
-    _wrong: 3,
+    _wrong: 5,
+    _clear_again: 1.5,
     _uncalled: 2,
     _allow: 2,
     _only_filled: 1,

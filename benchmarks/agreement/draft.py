@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from benchmarks.agreement.idioms import Idioms, Pair
 from benchmarks.agreement.tree import Node
 
+OVERFLOW = "2.0**127"  # a scale that the first losses do not survive
+
 
 @dataclass(slots=True)
 class Draft:
@@ -50,7 +52,7 @@ class Draft:
 
     def scaler(self) -> None:
         """Make a loss scaler; a few skip their first steps, which a large scale makes overflow."""
-        scale = "2.0**127" if self.chance(0.15) else "8.0"
+        scale = OVERFLOW if self.chance(0.15) else "8.0"
         self.made.append(("scaler", f'torch.amp.GradScaler("cpu", init_scale={scale})'))
         self.write.scaler = self.own + "scaler"
 

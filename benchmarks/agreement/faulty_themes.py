@@ -22,7 +22,7 @@ def amp(draft: Draft) -> None:
     write, scaler = draft.write, draft.write.scaler
     kind = draft.random.choices(
         ["right", "clip early", "clip late", "bypassed", "no update", "update early"],
-        [8, 3, 3, 4, 3, 8],
+        [8, 4, 4, 6, 4, 11],
     )[0]
     unscale = Line(f"{scaler}.unscale_({pair.opt})", "scaler: unscale_")
     step: Node = Line(f"{scaler}.step({pair.opt})", "step: scaler")
@@ -78,7 +78,7 @@ def _window(draft: Draft, net: str, pair: Pair) -> None:
         guard = f"count % {k} == 0"
     elif kind < 0.35:
         guard += " or i + 1 == len(loader)"
-    elif kind < 0.58:
+    elif kind < 0.65:
         guard = draft.random.choice(
             [f"(i + 1) % {k}", f"i % {k} == {k}", f"i % {k} == 0", "(i + 1) % 1 == 0"]
         )
@@ -88,7 +88,7 @@ def _window(draft: Draft, net: str, pair: Pair) -> None:
     clear = draft.write.clear(pair)
     form = draft.random.choices(
         ["guard", "cleared at the top", "cleared at the end", "continue", "nested"],
-        [13, 5, 1, 2, 2],
+        [13, 5, 1, 2, 4],
     )[0]
     if form == "nested":
         inner = [*clear, *fill] if draft.chance(0.4) else fill
@@ -121,9 +121,8 @@ def replica(draft: Draft) -> None:
     pair = Pair(net, draft.optimizer("opt", f"{net}.parameters()"))
     draft.pairs.append(pair)
     write = draft.write
-    kind = draft.random.choices(["plain", "window", "no_sync", "outside", "raw"], [2, 8, 2, 3, 3])[
-        0
-    ]
+    kinds = ["plain", "window", "no_sync", "outside", "raw"]
+    kind = draft.random.choices(kinds, [2, 10, 5, 7, 4])[0]
     if kind == "plain":
         usual(draft, pair, f"{net}(x).sum()")
     elif kind == "window":
@@ -150,17 +149,19 @@ def replica(draft: Draft) -> None:
 THEMES: dict[Callable[[Draft], None], float] = {
     themes.plain: 14,
     themes.two: 6,
+    themes.twice: 4,
+    themes.lost: 2,
     themes.one_loss: 9,
-    themes.gan: 15,
+    themes.gan: 22,
     themes.shared: 6,
-    themes.unowned: 5,
-    themes.leaf: 9,
+    themes.unowned: 7,
+    themes.leaf: 12,
     themes.by_hand: 5,
-    themes.assigned: 3,
-    themes.closure: 5,
-    themes.critic: 4,
-    themes.unseen: 3,
-    amp: 22,
-    window: 25,
-    replica: 12,
+    themes.assigned: 6,
+    themes.closure: 6,
+    themes.critic: 5,
+    themes.unseen: 5,
+    amp: 34,
+    window: 36,
+    replica: 24,
 }

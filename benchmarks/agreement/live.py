@@ -18,6 +18,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from zerograd import watch
 from zerograd.lifecycle.findings import Finding
 from zerograd.runtime import replicas
+from zerograd.runtime.callers import is_counted
 
 BATCHES = 7  # no multiple of 2 or 3, so that windows have tails
 ROWS = 4  # loops over a batch run often enough, too
@@ -59,16 +60,29 @@ class Surroundings:
 
 
 @dataclass(slots=True)
+class Step:
+    """One step of an optimizer in a traced run."""
+
+    optimizer: int
+    names: set[str]  # of its variables, there and in the callers
+    line: int
+    counted: bool  # does a remainder decide when it comes?
+    lines: Counter[int]  # how often each line had run by then
+
+
+@dataclass(slots=True)
 class Run:
     """What one run showed."""
 
+    text: str = ""
     findings: list[Finding] = field(default_factory=list)
     error: str = ""  # the program's own exception
     error_line: int = 0
     not_checked: list[str] = field(default_factory=list)
     never_filled: set[int] = field(default_factory=set)  # steps whose gradients were never there
     lines: Counter[int] = field(default_factory=Counter)  # how often each ran, if traced
-    steps: Counter[int] = field(default_factory=Counter)  # of optimizers, by line, if traced
+    backwards: list[int] = field(default_factory=list)  # the lines that call one
+    steps: list[Step] = field(default_factory=list)  # if traced
 
 
 def provide() -> None:
@@ -101,7 +115,8 @@ def run(text: str, path: str, where: Surroundings, *, traced: bool = False) -> R
     """Execute `text` under the witness and return what it saw."""
     code = compile(text, path, "exec")
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
-    outcome = Run()
+    outcome = Run(text)
+    outcome.backwards = [n for n, line in enumerate(text.splitlines(), 1) if ".backward(" in line]
     namespace = where.namespace()
     watching = watch(policy="collect", show_notes=True)
     with warnings.catch_warnings():
@@ -112,7 +127,7 @@ def run(text: str, path: str, where: Surroundings, *, traced: bool = False) -> R
         except Exception as error:
             outcome.error = f"{type(error).__name__}: {error}".splitlines()[0]
             outcome.error_line = _line_of(error, path)
-    outcome.findings = [each for each in watching.findings if each.spot.path == path]
+    outcome.findings = watching.findings
     outcome.not_checked = watching.not_checked
     linecache.cache.pop(path, None)
     return outcome
@@ -138,7 +153,9 @@ def _execute(code: CodeType, namespace: dict[str, Any], outcome: Run | None) -> 
         if any(p.grad is not None for p in held):
             filled.add(line)
         outcome.never_filled.add(line)
-        outcome.steps[line] += 1
+        outcome.steps.append(
+            Step(id(optimizer), _names_of(optimizer, path), line, is_counted(), lines.copy())
+        )
 
     hook = register_optimizer_step_pre_hook(stepping)
     before = sys.gettrace()
@@ -156,6 +173,20 @@ def _user_line(path: str) -> int:
     while frame is not None and frame.f_code.co_filename != path:
         frame = frame.f_back
     return frame.f_lineno if frame is not None else 0
+
+
+def _names_of(optimizer: Any, path: str) -> set[str]:
+    found: set[str] = set()
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename == path:
+            for name, value in frame.f_locals.items():
+                held = getattr(value, "__dict__", {}) if name == "self" else {}
+                found |= {f"self.{each}" for each, inner in held.items() if inner is optimizer}
+                if value is optimizer:
+                    found.add(name)
+        frame = frame.f_back
+    return found
 
 
 def _line_of(error: BaseException, path: str) -> int:

@@ -6,8 +6,12 @@ python -m benchmarks.agreement.noticed --programs 600
 from __future__ import annotations
 
 import argparse
+import functools
 import json
+import multiprocessing
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from pathlib import Path
 
@@ -33,9 +37,13 @@ def notices(seed: int, corruption: Corruption) -> bool:
             return True  # a witness that breaks down is noticed, too
 
 
+# What the live witness never asks: it counts the losses of a window itself.
+EQUIVALENT = frozenset({"live: clear leaves lost"})
 # Where a corruption shows, if it is about something that few programs do.
 _THEMES = {
     "assign": "assigned",
+    "step in stale": "twice",
+    "clear in empty": "lost",
     "closure": "closure",
     "synchronises": "replica",
     "forwarded": "replica",
@@ -50,46 +58,54 @@ _THEMES = {
 }
 
 
-def _likely(name: str, programs: int) -> list[int]:
-    """Return so many seeds, those of programs that may notice it."""
+def _likely(name: str, first: int, programs: int) -> Iterator[int]:
+    """Yield so many seeds, those of programs that may notice it."""
     theme = next((theme for word, theme in _THEMES.items() if word in name), "")
-    if not theme:
-        return list(range(programs))
-    wanted = (seed for seed in range(100 * programs) if generate(seed).theme == theme)
-    return list(islice(wanted, programs))
+    seeds = range(first, first + 100 * programs)
+    return islice((seed for seed in seeds if theme in ("", generate(seed).theme)), programs)
 
 
-def first_to_notice(programs: int, results: Path) -> dict[str, int | None]:
-    """Return for each corruption a seed that notices it, or None; what is known stays."""
+def _search(task: tuple[str, int | None, int, int]) -> tuple[str, int | None]:
+    """Return a seed that notices one corruption: the known one, or the first that is found."""
+    name, before, first, programs = task
+    corruption = next(each for each in corruptions() if each.name == name)
+    known = [] if before is None else [before]
+    for seed in dict.fromkeys((*known, *_likely(name, first, programs))):
+        if _agree(seed) and notices(seed, corruption):
+            return name, seed
+    return name, None
+
+
+@functools.cache
+def _agree(seed: int) -> bool:
+    return not disagrees(seed)
+
+
+def first_to_notice(first: int, programs: int, jobs: int, results: Path) -> dict[str, int | None]:
+    """Return for each corruption a seed that notices it, or None."""
     known = json.loads(results.read_text(encoding="utf-8")) if results.exists() else {}
-    agreed: dict[int, bool] = {}
+    tasks = [(each.name, known.get(each.name), first, programs) for each in corruptions()]
     found: dict[str, int | None] = {}
-    for corruption in corruptions():
-        before = known.get(corruption.name)
-        others = sorted({seed for seed in found.values() if seed is not None})
-        first = [] if before is None else [before]
-        found[corruption.name] = None
-        for seed in dict.fromkeys((*first, *others, *_likely(corruption.name, programs))):
-            if seed not in agreed:
-                agreed[seed] = not disagrees(seed)
-            if agreed[seed] and notices(seed, corruption):
-                found[corruption.name] = seed
-                break
-        print(f"{corruption.name}: {found[corruption.name]}", file=sys.stderr)
-        results.write_text(json.dumps({**known, **found}, indent=2) + "\n", encoding="utf-8")
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, context, initializer=prepare) as pool:
+        for name, seed in pool.map(_search, tasks):
+            found[name] = seed
+            print(f"{name}: {seed}", file=sys.stderr)
     results.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     return found
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--programs", type=int, default=600)
+    parser.add_argument("--programs", type=int, default=600, help="tried for each corruption")
+    parser.add_argument("--seed", type=int, default=0, help="of the first program")
+    parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--results", type=Path, default=RESULTS)
     args = parser.parse_args()
-    prepare()
-    found = first_to_notice(args.programs, args.results)
-    missed = [name for name, seed in found.items() if seed is None]
+    found = first_to_notice(args.seed, args.programs, args.jobs, args.results)
+    missed = [name for name, seed in found.items() if seed is None and name not in EQUIVALENT]
     print(f"{len(found)} corruptions, {len(missed)} noticed by no program: {missed}")
+    print(f"{len(EQUIVALENT)} change nothing, see the tests: {sorted(EQUIVALENT)}")
     return 1 if missed else 0
 
 

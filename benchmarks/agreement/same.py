@@ -23,9 +23,12 @@ class Said:
     owner: str = ""
 
     @classmethod
-    def of(cls, finding: Finding) -> Said:
-        lines = frozenset({finding.spot.line, *(step.spot.line for step in finding.trail)})
-        return cls(finding.rule.code, finding.spot.line, finding.certain, lines, finding.owner)
+    def of(cls, finding: Finding, path: str) -> Said:
+        """Take the lines of the program; its line is 0 where it stands in another file."""
+        spots = [finding.spot, *(step.spot for step in finding.trail)]
+        lines = frozenset(spot.line for spot in spots if spot.path == path)
+        line = finding.spot.line if finding.spot.path == path else 0
+        return cls(finding.rule.code, line, finding.certain, lines, finding.owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,12 @@ PAIRS = (
         "ZG203",
         "code",
         "of several clears of one optimizer either may be named",
+    ),
+    Pair(
+        "ZG505",
+        "ZG505",
+        "code",
+        "of several backwards of one window either may be named",
     ),
     Pair(
         "ZG504",

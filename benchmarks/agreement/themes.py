@@ -21,6 +21,25 @@ def two(draft: Draft) -> None:
     usual(draft, second, f"{second.net}(x).sum()")
 
 
+def twice(draft: Draft) -> None:
+    """Two updates of one network in a round."""
+    pair = draft.pair("net", "opt")
+    forgets = draft.chance(0.6)
+    for loss in (f"{pair.net}(x).sum()", f"({pair.net}(x) ** 2).mean()"):
+        clear = [] if forgets and draft.chance(0.7) else draft.write.clear(pair)
+        draft.body += [*clear, *draft.write.backward(loss), *draft.write.step(pair)]
+
+
+def lost(draft: Draft) -> None:
+    """Cleared between the backward and the step, once or twice."""
+    pair = draft.pair("net", "opt")
+    clear = [
+        node for _ in range(draft.random.choice([1, 2, 2])) for node in draft.write.clear(pair)
+    ]
+    draft.body += draft.write.backward(f"{pair.net}(x).sum()")
+    draft.body += [*clear, *draft.write.step(pair)]
+
+
 def one_loss(draft: Draft) -> None:
     """One loss, two optimizers."""
     first, second = draft.pair("net", "opt"), draft.pair("other", "opt2")
@@ -28,9 +47,9 @@ def one_loss(draft: Draft) -> None:
     fill = draft.write.backward(f"{second.net}({first.net}(x)).sum()")
     steps = [*draft.write.step(first), *draft.write.step(second)]
     names = f"{first.opt}, {second.opt}"
-    if draft.chance(0.3):
+    if draft.chance(0.5):
         steps = [Block(f"for o in ({names}):", [Line("o.step()")], "step: over a list", whole=True)]
-    if draft.chance(0.4):
+    if draft.chance(0.5):
         clears = [
             Block(f"for o in [{names}]:", [Line("o.zero_grad()")], "clear: over a list", whole=True)
         ]
@@ -49,7 +68,7 @@ def gan(draft: Draft) -> None:
     d_part += draft.write.step(d)
     g_loss = f"{d.net}({g.net}(x)).sum()"
     g_part = [*draft.write.clear(g), *draft.write.backward(g_loss), *draft.write.step(g)]
-    if draft.chance(0.15):
+    if draft.chance(0.25):
         d_part = [Block("for part in range(3):", d_part, "loop: critic")]
         draft.body += [*d_part, *g_part]
         return
@@ -103,7 +122,7 @@ def leaf(draft: Draft) -> None:
     delta = draft.own + "delta"
     sign = ".sign()" if draft.chance(0.4) else ""
     move: Node
-    if draft.chance(0.7):
+    if draft.chance(0.55):
         move = Block(
             "with torch.no_grad():",
             [Line(f"{delta} += 0.01 * {delta}.grad{sign}")],
@@ -140,11 +159,17 @@ def assigned(draft: Draft) -> None:
     assign = Block(
         f"for p, g in zip({held}, grads):", [Line("p.grad = g")], "assign: p.grad = g", whole=True
     )
-    draft.body += [
+    update: list[Node] = [
         Line(f"grads = torch.autograd.grad({pair.net}(x).sum(), list({held}))"),
         assign,
         *draft.write.step(pair),
     ]
+    if draft.chance(0.3):  # among updates of the usual kind
+        clear, fill = draft.write.clear(pair), draft.write.backward(f"{pair.net}(x).sum()")
+        more = [*draft.write.backward(f"{pair.net}(x).mean()"), *draft.write.step(pair)]
+        draft.body += [*clear, *fill, *draft.write.step(pair), *update, *more]
+        return
+    draft.body += update
     if draft.chance(0.4):
         draft.body += draft.write.clear(pair)
 
@@ -190,11 +215,11 @@ def unseen(draft: Draft) -> None:
 def usual(draft: Draft, pair: Pair, loss: str) -> None:
     """Write clear, backward and step of one loss, in an order that is right."""
     clear, fill = draft.write.clear(pair), draft.write.backward(loss)
-    if not draft.write.scaler and draft.chance(0.05):
+    if not draft.write.scaler and draft.chance(0.11):
         name = draft.write.helper("learn")
         draft.body.append(Line(f"{name}({pair.opt}, {loss})", "step: helper that does it all"))
         return
-    if draft.chance(0.08):
+    if draft.chance(0.13):
         name = draft.write.helper("advance_and_reset")
         step: list[Node] = [Line(f"{name}({pair.opt})", "step: helper that clears")]
     else:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -20,9 +22,13 @@ import torch
 from benchmarks.agreement.compare import compare
 from benchmarks.agreement.corruptions import Corruption, corruptions
 from benchmarks.agreement.generate import generate
-from benchmarks.agreement.noticed import RESULTS, disagrees, notices
+from benchmarks.agreement.noticed import EQUIVALENT, RESULTS, disagrees, notices
 from benchmarks.agreement.same import PAIRS
 from benchmarks.agreement.work import prepare
+from zerograd.lifecycle.events import Event, EventKind, Spot
+from zerograd.lifecycle.rule import RuleKind
+from zerograd.lifecycle.state import BucketState, Contribution, Drop
+from zerograd.rules import ALL_RULES
 from zerograd.runtime import replicas
 
 PROGRAMS = 100
@@ -47,7 +53,7 @@ as_it_is = functools.cache(disagrees)
 def test_the_witnesses_disagree_on_few_programs() -> None:
     found = {seed: compare(generate(seed).text).disagreements for seed in range(PROGRAMS)}
     wrong = {seed: each for seed, each in found.items() if each}
-    assert len(wrong) <= PROGRAMS // 25, wrong
+    assert len(wrong) <= PROGRAMS // 50, wrong
 
 
 def test_the_same_seed_gives_the_same_program() -> None:
@@ -72,3 +78,25 @@ def test_every_corruption_is_in_the_table() -> None:
 def test_each_pair_of_names_has_its_reason() -> None:
     assert all(pair.why for pair in PAIRS)
     assert len({(pair.read, pair.seen) for pair in PAIRS}) == len(PAIRS)
+
+
+def test_a_corruption_that_is_not_noticed_changes_nothing() -> None:
+    assert {name for name, seed in KNOWN.items() if seed is None} >= EQUIVALENT
+    # The one there is leaves the mark `lost` as it was: no rule that the live judge asks reads it.
+    asked = [each for each in ALL_RULES if each.kind is RuleKind.TRANSITION and not each.windowed]
+    spot = Spot("program.py", 1)
+    used = Contribution("first", spot, used_by=frozenset({"opt"}), used_at=spot)
+    states = [
+        BucketState(contributions=held, scaled=scaled, seen=True, awaiting=awaiting)
+        for held in ((), (used,), (Contribution("new", spot),), (used, Contribution("new", spot)))
+        for scaled in ("", "scaler")
+        for awaiting in (frozenset[str](), frozenset({"opt"}))
+    ]
+    events = [
+        Event(kind, "opt", spot, ("net",), scaler=scaler)
+        for kind in EventKind
+        for scaler in ("", "scaler")
+    ]
+    for rule, state, event in itertools.product(asked, states, events):
+        marked = replace(state, lost=Drop(spot, spot))
+        assert rule.broken_by(state, event) == rule.broken_by(marked, event), rule.code
