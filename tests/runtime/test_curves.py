@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 
 import pytest
 
@@ -201,3 +202,41 @@ def test_the_page_draws_both(tmp_path, capsys):
     drawn, _ = json.JSONDecoder().raw_decode(found)
     assert list(drawn) == ["loss", "grad_norm"]
     assert len(drawn["loss"]["value"]) == len(drawn["grad_norm"]["value"]) == STEPS
+
+
+@pytest.mark.parametrize("late", [None, 701])
+def test_rounds_told_together_give_the_trace_that_single_events_give(tmp_path, late):
+    """Kept iterations, those around a finding, and all counts, whoever ticked them off."""
+
+    def traced(name, *, single):
+        torch.manual_seed(0)
+        model, x = torch.nn.Linear(4, 1), torch.randn(2, 4)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        writer = TraceWriter(tmp_path / name, Header("0", time.time()), kept_at_first=20)
+        if single:
+            writer.waits_for = lambda iteration: 0
+        with zerograd.watch(policy="collect", trace=writer, on_finding=writer.finding):
+            for n in range(1000):
+                if n != late:
+                    optimizer.zero_grad()
+                model(x).sum().backward()
+                optimizer.step()
+        writer.close()
+        return [json.loads(line) for line in (tmp_path / name).read_text().splitlines()]
+
+    together, single = traced("together", single=False), traced("single", single=True)
+    assert sum(line["type"] == "finding" for line in together) == (late is not None)
+    assert _without_times(together) == _without_times(single)
+    stamps = [line["t"] for line in together if line["type"] == "event"]
+    assert stamps == sorted(stamps)
+
+
+def _without_times(lines):
+    """What was written whole, and what was counted; a fold may be cut in two by a flush."""
+    whole = [{**line, "t": 0, "started": 0} for line in lines if line["type"] != "folded"]
+    counts = Counter()
+    for line in lines:
+        if line["type"] == "folded":
+            counts.update(line["events"])
+            counts["iterations"] += line["iterations"]
+    return whole, counts

@@ -22,7 +22,7 @@ from zerograd.runtime import torch_facts
 SLOTS = 256  # copies under way at a time
 AT_FIRST = 64  # numbers of one kind that are copied from a device; then every APART-th
 APART = 8
-_NEAR = 6  # frames between the call that is ticked off and us
+_NEAR = 10  # frames between the call that is ticked off and us
 
 
 class CurveSink(Protocol):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from zerograd.lifecycle.events import Event
 from zerograd.lifecycle.findings import Finding
@@ -13,9 +14,14 @@ from zerograd.runtime import hooks, ride, torch_facts, traced_calls
 from zerograd.runtime.call_site import Sites
 from zerograd.runtime.curves import Curves, Number
 from zerograd.runtime.memo import Memo, Symbol
-from zerograd.runtime.ride import Call, Leg, Ride, Ring, Rounds
+from zerograd.runtime.ride import Call, Leg, Ride, Ring, Rounds, Traced
+
+if TYPE_CHECKING:
+    from zerograd.trace.writer import Entry
 
 MOST_SYMBOLS = 8192
+MOST_STAMPS = 4096  # of a ride, before they are handed over
+WHOLE_AT_LAST = 4  # rounds that a trace would show around a finding, and the one under way
 _MEASURED = frozenset({ride.BACKWARD, ride.CLIP})
 
 Speak = Callable[[Finding, Event | None], None]
@@ -27,6 +33,16 @@ class TraceSink(Protocol):
     def write(
         self, event: Event, *, iteration: int, extra: Mapping[str, Any] | None = None
     ) -> None: ...
+
+
+class RoundSink(Protocol):
+    """A trace that also takes rounds that were ticked off, after they have ended."""
+
+    def waits_for(self, iteration: int) -> int: ...
+
+    def count_rounds(self, events: Mapping[str, int], *, first: int, last: int) -> None: ...
+
+    def write_round(self, entries: list[Entry], *, iteration: int) -> None: ...
 
 
 class Feeding:
@@ -55,12 +71,12 @@ class Feeding:
         self.counts = [0, 0, 0, 0]  # backwards, clears, steps, clips
         self.is_lap_of_care = False
         self.may_ride: Callable[[], bool] = lambda: True
-        self.set_canary: Callable[[Leg], None] = lambda leg: None
-        self.protect: Callable[[Callable[[], None]], Callable[[], None]] = lambda act: act
+        self.set_canary: Callable[[Leg, bool], None] = lambda leg, has_hand_work: None
+        self.protect: Callable[[Callable[..., None]], Callable[..., None]] = lambda act: act
         self._speak = speak
         self._trace = trace
         self.curves = Curves(trace)
-        self._asked, self._is_wanted = -1, False  # whether a round is written down
+        self._round_trace: RoundSink | None = _takes_rounds(trace)
         self._word = word
         self._come_back = come_back
 
@@ -117,14 +133,15 @@ class Feeding:
             self._speak(finding, symbol.event)
 
     def _begin_ride(self, ring: Ring) -> None:
-        write = None
+        trace = None
         for leg in ring.legs:
-            self.set_canary(leg)
+            self.set_canary(leg, ring.has_hand_work)
         if self._trace is not None:
             for symbol in ring.symbols:
                 self._shown(symbol)
-            write = self._write_leg
-        going = Ride(ring, self.protect(self.end_ride), self.protect(self._count_lap), write)
+            protect = self.protect
+            trace = Traced(protect(self._write_leg), protect(self._end_traced_laps))
+        going = Ride(ring, self.protect(self.end_ride), self.protect(self._count_lap), trace)
         if hooks.set_ride(going):
             self.ride = going
 
@@ -139,18 +156,43 @@ class Feeding:
         if going is None or trace is None:
             return
         rounds = self.memo.rounds + going.laps
-        symbols = leg.symbols
-        last = symbols[-1]
-        if rounds != self._asked:
-            self._asked, self._is_wanted = rounds, self.curves.are_wanted_in(rounds)
+        *before, last = leg.symbols
         extra = None
-        if self._is_wanted and (leg.kind in _MEASURED or self.curves.has_norm):
+        has_number = leg.kind in _MEASURED or self.curves.has_norm
+        if has_number and self.curves.are_wanted_in(rounds):
             name, number = self._measure(leg.kind)
             extra = self.curves.told(name, number, last.shown or last.event, rounds)
-        if len(symbols) > 1:
-            for symbol in symbols[:-1]:
-                trace.write(symbol.shown or symbol.event, iteration=rounds)
+        for symbol in before:
+            trace.write(symbol.shown or symbol.event, iteration=rounds)
         trace.write(last.shown or last.event, iteration=rounds, extra=extra)
+
+    def _end_traced_laps(self) -> None:
+        """Tell the trace of laps that it could wait for, and ask how long it can wait now."""
+        going, trace = self.ride, self._round_trace
+        if going is None or trace is None:
+            return
+        if going.stamps:
+            self._hand_over(going, going.stamps, trace)
+        waits = trace.waits_for(self.memo.rounds + going.laps)
+        going.stamps = [] if waits else None
+        most = max(MOST_STAMPS // len(going.ring.legs), 1)
+        going.due = going.laps + min(max(waits, 1), most)
+
+    def _hand_over(self, going: Ride, stamps: list[float], trace: RoundSink) -> None:
+        """Give the trace what was ticked off: the last rounds whole, the others as counts."""
+        legs = going.ring.legs
+        first = self.memo.rounds + going.laps - len(stamps) // len(legs)
+        counted = max(-(-len(stamps) // len(legs)) - WHOLE_AT_LAST, 0)
+        if counted:
+            kinds = Counter(each.event.kind.value for leg in legs for each in leg.symbols)
+            trace.count_rounds(kinds, first=first, last=first + counted - 1)
+        for n in range(counted * len(legs), len(stamps), len(legs)):
+            seen: list[Entry] = [
+                (at, symbol.shown or symbol.event, None)
+                for at, leg in zip(stamps[n:], legs, strict=False)
+                for symbol in leg.symbols
+            ]
+            trace.write_round(seen, iteration=first + n // len(legs))
 
     def _measure(self, kind: int) -> tuple[str, Number | None]:
         """Measure what belongs to a call that is ticked off: no hook has its arguments at hand."""
@@ -177,6 +219,8 @@ class Feeding:
         hooks.set_ride(None)
         if going is None:
             return
+        if going.stamps and self._round_trace is not None:
+            self._hand_over(going, going.stamps, self._round_trace)
         for kind, count in enumerate(going.ring.ticked(going.laps, going.leg)):
             self.counts[kind] += count
         if going.leg is not going.ring.legs[0]:
@@ -201,3 +245,7 @@ class Feeding:
             counts = [a + b for a, b in zip(counts, ticked, strict=True)]
             rounds += going.rounds
         return counts[ride.BACKWARD], counts[ride.CLEAR], counts[ride.STEP], rounds
+
+
+def _takes_rounds(trace: Any) -> RoundSink | None:
+    return trace if hasattr(trace, "write_round") else None

@@ -57,12 +57,11 @@ class Guard:
             heard = self._guarded(getattr(recorder, name), ends_ride=name not in _BESIDE)
             setattr(self, name, heard)
         self.run = self._guarded(lambda act: act())
-        self._run_riding = self._guarded(lambda act: act(), ends_ride=False)
         recorder.protect = self.protect
 
-    def protect(self, act: Callable[[], None]) -> Callable[[], None]:
+    def protect(self, act: Callable[..., None]) -> Callable[..., None]:
         """Return `act` guarded: for what the recorder does in the course of a ride."""
-        return lambda: self._run_riding(act)
+        return self._guarded(act, ends_ride=False)
 
     def _guarded(self, act: Callable[..., None], *, ends_ride: bool = True) -> Callable[..., None]:
         lock, passes, recorder = self._lock, self._passes, self._recorder

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zerograd.lifecycle.findings import Finding
     from zerograd.runtime.run_folder import RunFolder, RunOptions
     from zerograd.runtime.step_log import StepLog
-    from zerograd.trace.writer import TraceWriter
+    from zerograd.trace.writer import Entry, TraceWriter
 
 SAVED_EVERY = 0.5  # seconds; what a killed process may lose of its counts
 _HOME = str(Path(__file__).resolve().parents[2])
@@ -141,6 +141,22 @@ class WatchedProcess:
         if self._log is not None:
             self._log.feed(event, iteration)
             self._changed = True
+
+    def waits_for(self, iteration: int) -> int:
+        """Return for how many rounds nothing is written down, nor compared with other ranks."""
+        if self._log is not None or self._trace is None:
+            return 0
+        return self._trace.waits_for(iteration)
+
+    def count_rounds(self, events: Mapping[str, int], *, first: int, last: int) -> None:
+        """Take rounds that are only counted."""
+        if self._trace is not None:
+            self._trace.count_rounds(events, first=first, last=last)
+
+    def write_round(self, entries: list[Entry], *, iteration: int) -> None:
+        """Take the events of a round that could wait."""
+        if self._trace is not None:
+            self._trace.write_round(entries, iteration=iteration)
 
     def keeps(self, iteration: int) -> bool:
         """Does the trace write this iteration down?"""

@@ -198,8 +198,11 @@ class Recorder(Feeding):
             if not owner.display and optimizer is not None and name not in self.held_as:
                 self.held_as[name] = name_in_frames(optimizer, within=True)
 
-    def _set_canary(self, leg: Leg) -> None:
-        """Say what a ride shall look at before this call: one gradient, there or not."""
+    def _set_canary(self, leg: Leg, has_hand_work: bool) -> None:
+        """Say what a ride shall look at before this call: one gradient, there or not.
+
+        Where all is done in calls, only one that has to be there could be cleared by hand.
+        """
         event = leg.symbols[-1].event
         bucket = self.partition.by_name.get(event.reach[0])
         if bucket is None:
@@ -207,7 +210,10 @@ class Recorder(Feeding):
         state = self.memo.state(bucket.name, leg.node)
         if state.unknown or not state.seen:
             return
-        leg.canary, leg.is_present = bucket.canary, not state.absent
+        leg.is_present = not state.absent
+        if not has_hand_work and (leg.kind == ride.CLEAR or not leg.is_present):
+            return
+        leg.canary = bucket.canary
         by_hand = (each.event for each in leg.symbols[:-1])
         leg.is_zeroed = leg.is_present and any(
             each.kind is EventKind.CLEAR and bucket.name in each.reach for each in by_hand

@@ -9,11 +9,12 @@ calls is seen at once, and work by hand soon after it begins.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from sys import _getframe
+from threading import get_ident
+from time import perf_counter
 from types import CodeType
 from typing import Any
 
@@ -106,23 +107,38 @@ class Ring:
         return counts
 
 
+@dataclass(slots=True, eq=False)
+class Traced:
+    """What a ride tells a trace: each call, or that laps have ended."""
+
+    leg: Callable[[Leg], None]
+    laps: Callable[[], None]
+
+
 class Ride:
     """A ring being ridden, seen from the hooks."""
 
-    __slots__ = ("_end", "_lap", "_write", "laps", "leg", "ring", "thread")
+    __slots__ = (
+        *("_closes", "_end", "_lap", "_most", "_trace"),
+        *("due", "laps", "leg", "ring", "stamps", "thread"),
+    )
 
     def __init__(
         self,
         ring: Ring,
         end: Callable[[], None],
         lap: Callable[[], None],
-        write: Callable[[Leg], None] | None = None,
+        trace: Traced | None = None,
     ) -> None:
-        self._write = write
+        self._trace = trace
+        self.stamps: list[float] | None = None  # of the calls, in laps that may be told later
+        self.due = 0  # the lap after which they are told
         self.ring = ring
         self.leg = ring.legs[0].next
         self.laps = 0
-        self.thread = threading.get_ident()
+        self.thread = get_ident()
+        self._most = ring.laps
+        self._closes = bool(ring.windows)  # windows in each lap
         self._end = end
         self._lap = lap
 
@@ -136,34 +152,44 @@ class Ride:
             try:
                 frame = _getframe(leg.depth)
             except ValueError:
-                self._end()
-                return False
-            if frame.f_lasti == leg.at and frame.f_code is leg.code:
+                return self._ends(key)
+            # The code is looked at once a lap: other code hardly calls the same in the same places.
+            if frame.f_lasti == leg.at and (not leg.is_last or frame.f_code is leg.code):
                 canary = leg.canary
                 if canary is not None:
                     # Is the gradient that the call is about there, or not, as in every lap?
                     parameter = canary()
                     if parameter is None or (parameter.grad is None) is leg.is_present:
-                        self._end()
-                        return False
+                        return self._ends(key)
                     if leg.is_zeroed and self.laps & 1 and torch_facts.peek(parameter.grad):
-                        self._end()
-                        return False
+                        return self._ends(key)
                 self.leg = leg.next
-                if self._write is not None:
-                    self._write(leg)
+                if self._trace is not None:
+                    if self.stamps is None:
+                        self._trace.leg(leg)
+                    else:
+                        self.stamps.append(perf_counter())
                 if leg.is_last:
-                    self._end_lap()
+                    self.laps += 1
+                    if self._trace is not None and self.laps >= self.due:
+                        self._trace.laps()
+                    if self.laps >= self._most or self._closes or get_ident() != self.thread:
+                        self._end_lap()
                 return True
+        return self._ends(key)
+
+    def _ends(self, key: int) -> bool:
+        """End the ride at a call that is not due, unless it is no call that could be."""
+        if key == BACKWARD and not torch_facts.is_filling(_getframe(4)):
+            return True  # `autograd.grad`
         self._end()
         return False
 
     def _end_lap(self) -> None:
-        self.laps += 1
         ring = self.ring
         if ring.windows:
             self._lap()
-        if self.laps >= ring.laps or self.thread != threading.get_ident():
+        if self.laps >= self._most or self.thread != get_ident():
             if not ring.has_hand_work:
                 ring.laps = min(2 * ring.laps + 1, MOST_LAPS)
             self._end()

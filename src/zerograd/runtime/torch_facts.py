@@ -10,7 +10,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
@@ -27,6 +27,11 @@ Begin = Callable[[Roots], Callable[[], None]]
 _BACKWARD_CODE: CodeType = torch.autograd.backward.__code__
 ENGINE_CODE: CodeType = autograd_graph._engine_run_backward.__code__
 ENGINE_ROOTS = ENGINE_CODE.co_varnames[0]  # what it calls the tensors that it begins at
+
+
+def is_filling(frame: FrameType) -> bool:
+    """Does this frame, which calls the engine, fill `.grad`? `autograd.grad` does not."""
+    return frame.f_code is _BACKWARD_CODE
 
 
 def torch_version() -> tuple[int, ...]:
@@ -51,10 +56,9 @@ class EngineLog:
         self._begin = begin
 
     def getEffectiveLevel(self) -> int:
-        # Not `autograd.grad`, which fills nothing; and not while a ride ticks calls off.
-        if sys._getframe(2).f_code is _BACKWARD_CODE and (
-            self.ride is None or not self.ride.ticks(0)
-        ):
+        # Not while a ride ticks calls off; and not `autograd.grad`, which fills nothing.
+        ride = self.ride
+        if (ride is None or not ride.ticks(0)) and is_filling(sys._getframe(2)):
             return logging.DEBUG
         return self._real.getEffectiveLevel()
 
@@ -63,7 +67,7 @@ class EngineLog:
 
     def register(self, roots: Roots) -> Callable[[], None]:
         """Take the place of the function that hooks the graph; return how to undo it."""
-        if sys._getframe(2).f_code is not _BACKWARD_CODE:
+        if not is_filling(sys._getframe(2)):
             return self._register(roots)  # type: ignore[no-any-return]
         if self._real.getEffectiveLevel() > logging.DEBUG:
             return self._begin(roots)

@@ -111,6 +111,19 @@ def is_kept(iteration: int, kept_at_first: int = KEPT_AT_FIRST) -> bool:
     return iteration % apart == 0
 
 
+def unkept_from(iteration: int, kept_at_first: int = KEPT_AT_FIRST) -> int:
+    """Return how many iterations from this one on are surely not kept.
+
+    >>> unkept_from(999), unkept_from(1_001), unkept_from(5_001), unkept_from(15_999)
+    (0, 1, 7, 1)
+    """
+    if iteration < kept_at_first:
+        return 0
+    apart = 1 << (iteration // kept_at_first).bit_length()
+    until_thinner = apart * kept_at_first - iteration
+    return min(-iteration % apart, until_thinner)
+
+
 def spot_to_json(spot: Spot) -> dict[str, Any]:
     shape: dict[str, Any] = {"path": spot.path, "line": spot.line, "column": spot.column}
     if spot.end_line:

@@ -20,7 +20,7 @@ from typing import Any
 from zerograd.errors import TraceError
 from zerograd.lifecycle.events import Event
 from zerograd.lifecycle.findings import Finding
-from zerograd.trace.format import KEPT_AT_FIRST, Header, is_kept, site_to_json
+from zerograd.trace.format import KEPT_AT_FIRST, Header, is_kept, site_to_json, unkept_from
 
 FLUSHED_EVERY = 0.1  # seconds
 AROUND_A_FINDING = 3  # iterations kept before and after
@@ -28,7 +28,7 @@ MOST_SITES = 4_096  # a program that writes code as it runs must not fill the di
 MOST_FINDINGS = 1_000
 MOST_EVENTS = 4_096  # of one iteration; the rest is counted
 
-_Entry = tuple[float, Event, "Mapping[str, Any] | None"]
+Entry = tuple[float, Event, "Mapping[str, Any] | None"]  # time.perf_counter() says when
 
 
 class TraceWriter:
@@ -51,9 +51,9 @@ class TraceWriter:
         self._lock = threading.Lock()  # guards the lists, held for moments only
         self._out = threading.Lock()  # guards the file
         self._iteration = -1
-        self._current: list[_Entry] = []
+        self._current: list[Entry] = []
         self._overflow: Counter[str] = Counter()
-        self._recent: deque[tuple[int, list[_Entry]]] = deque(maxlen=AROUND_A_FINDING)
+        self._recent: deque[tuple[int, list[Entry]]] = deque(maxlen=AROUND_A_FINDING)
         self._keep_until = -1
         self._ready: list[Any] = []  # iterations, folds and lines, in the order of the file
         self._fold = _Fold()
@@ -78,6 +78,31 @@ class TraceWriter:
             if len(self._current) < MOST_EVENTS:
                 self._current.append(entry)
             else:
+                self._overflow[event.kind.value] += 1
+
+    def waits_for(self, iteration: int) -> int:
+        """Return for how many iterations from this one on nothing need be told until they end."""
+        return 0 if iteration <= self._keep_until else unkept_from(iteration, self._kept_at_first)
+
+    def count_rounds(self, events: Mapping[str, int], *, first: int, last: int) -> None:
+        """Take note of iterations that held so many events each, and are only counted."""
+        with self._lock:
+            self._turn(first)
+            for older, held in self._recent:
+                self._fold.add(older, held)
+            self._recent.clear()
+            self._fold.add_rounds(first, last, events)
+            self._iterations += last - first
+            self._iteration = last
+
+    def write_round(self, entries: list[Entry], *, iteration: int) -> None:
+        """Take note of many events of one iteration, each with the clock's time and its extra."""
+        with self._lock:
+            if iteration != self._iteration:
+                self._turn(iteration)
+            fits = max(MOST_EVENTS - len(self._current), 0)
+            self._current.extend(entries[:fits])
+            for _, event, _ in entries[fits:]:
                 self._overflow[event.kind.value] += 1
 
     def keeps(self, iteration: int) -> bool:
@@ -258,7 +283,7 @@ class _Fold:
         self.first = self.last = self.iterations = 0
         self.events: dict[str, int] = {}
 
-    def add(self, iteration: int, entries: Sequence[_Entry]) -> None:
+    def add(self, iteration: int, entries: Sequence[Entry]) -> None:
         # Called for most iterations of a long run: no function is called in here.
         if not self.iterations:
             self.first = iteration
@@ -272,6 +297,13 @@ class _Fold:
                 events[kind] += 1
             else:
                 events[kind] = 1
+
+    def add_rounds(self, first: int, last: int, counts: Mapping[str, int]) -> None:
+        self.add(first, ())
+        self.last = max(self.last, last)
+        self.iterations += last - first
+        for kind, count in counts.items():
+            self.events[kind] = self.events.get(kind, 0) + count * (last - first + 1)
 
     def add_counts(self, iteration: int, counts: Mapping[str, int]) -> None:
         self.add(iteration, ())
