@@ -122,7 +122,8 @@ RIVAL_PYTHON ?= $(PY)
 RESULTS  := benchmarks/results
 
 bench-accuracy: $(STAMPS)/dev ## findings on pinned public code: precision and recall
-	$(PY) -m benchmarks.accuracy.measure --corpus $(CORPUS) --results $(RESULTS)/accuracy_development.json
+	$(PY) -m benchmarks.accuracy.measure --corpus $(CORPUS) --jobs $(JOBS) \
+	  --results $(RESULTS)/accuracy_development.json
 bench-originals: $(STAMPS)/dev ## findings on untouched public code
 	$(PY) -m benchmarks.accuracy.originals --corpus $(CORPUS) --name development
 bench-agreement: $(STAMPS)/dev ## 10,000 generated programs: the checker against the live witness

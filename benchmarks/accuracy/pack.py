@@ -17,7 +17,7 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
-WORDS = (b"grad", b"backward", b"step", b"optim", b"Optim", b"unscale_", b"loss")
+WORDS = (b"zero_grad", b"backward", b".step", b".grad", b"optim", b"Optim", b"unscale_")
 
 
 def packed(path: Path) -> bytes | None:

@@ -34,26 +34,41 @@ PARTS = (
     "third-development",
     "third-held-out",
 )
-HALVES = {"development": "accuracy_development.json", "held-out": "accuracy_held_out.json"}
+RECALL = {part: f"accuracy_{part.replace('-', '_')}.json" for part in PARTS}
 
 INTRODUCTION = """\
 # How accurate `zerograd check` is, and how fast
 
 Two questions, measured on public training code: does it find a fault that is there, and does it
-stay silent where there is none? The corpus is {repositories} repositories, named with their
-commits in `benchmarks/accuracy/corpus.toml`; none of their code is in this project. One half was
-open to the authors of the checker while they worked (*development*). The other (*held out*) was
-first run when the checker was finished, and has served to mend it since: findings on all of its
-files, and misses in three tenths of them, have been read. Its figures below are for files whose
-misses nobody had read when they were measured.
+stay silent where there is none? The corpus is {repositories} repositories in parts, named with
+their commits in `benchmarks/accuracy/corpus.toml`; none of their code is in this project. The
+*development* parts were open to the authors of the checker while they worked. The others were
+first run when it was finished, and have served to mend it since. Misses were read in one file in
+twelve to three in ten of the first four parts, and in none of the third two.
 
 ## Finding faults
 
 Every function with a backward, a step and a clear is broken in ten ways, each a small edit of
-whole lines, and a mutant counts as found only if the right rule is named at the right line. Which
-functions count is decided by a script that shares no code with the checker. A mutant is left out
-of the filtered figure only if a brute-force interpreter has executed it on every path and the
-fault does not occur; copies of a function count once.
+whole lines. Which functions count is decided by a script that shares no code with the checker;
+copies of a function count once. A mutant is found only if the right rule is named at the right
+line, which is the line to change, or the step that comes to harm where that line is gone:
+
+| how it is broken | rule | line |
+|---|---|---|
+| clear deleted, hoisted, put under a condition | ZG101 | a step; with a closure its backward |
+| one of two clears deleted | ZG101; ZG201 where another's loss leaks in | a step of its own |
+| clear between backward and step | ZG102 | the clear |
+| call parentheses dropped | ZG103 | the call |
+| step guarded, clear not | ZG501 | the clear |
+| unscale deleted before a clip | ZG301 | the clip |
+| update deleted | ZG302 | the scaler's step |
+| step before backward | ZG102 after a clear has thrown them away, else ZG401 | the step |
+
+Nothing else counts, whatever the trail of a finding tells; nor does a finding that is there
+without the mutation. A mutant is left out of the filtered figure only if a brute-force
+interpreter has executed it on every path and the fault does not occur. Executions are bounded by
+counts, so that every machine comes to the same verdict; what is past the bound is *undecided*
+and stays in.
 """
 
 
@@ -109,6 +124,8 @@ def split_finding(text: str) -> tuple[str, str, str]:
 
 def recall_section(half: str, result: dict[str, Any]) -> list[str]:
     share = len(result["equivalent"]) / max(1, result["recall"]["all"]["mutants"])
+    undecided = result["recall"]["all"].get("undecided", 0)
+    before = len(result.get("said_before", ()))
     return [
         f"### {half}",
         "",
@@ -119,7 +136,9 @@ def recall_section(half: str, result: dict[str, Any]) -> list[str]:
         *recall_table(result),
         "",
         f"Left out as equivalent: {len(result['equivalent'])} ({_percent(share)}), listed in "
-        f"`benchmarks/results/{HALVES[half]}`.",
+        f"`benchmarks/results/{RECALL[half]}`."
+        + (f" Undecided, and kept: {undecided}." if undecided else "")
+        + (f" Said without the mutation too, and in neither figure: {before}." if before else ""),
         "",
     ]
 
@@ -252,13 +271,13 @@ def speed_section(result: dict[str, Any]) -> list[str]:
 
 def page() -> str:
     """Return the page's text from whatever results are there."""
-    halves = [each for half in HALVES for each in read_corpus(split=half)]
+    halves = [each for part in PARTS for each in read_corpus(split=part)]
     lines = [INTRODUCTION.format(repositories=len(halves))]
-    found = {half: _load(name) for half, name in HALVES.items()}
+    found = {half: _load(name) for half, name in RECALL.items()}
     results = {half: result for half, result in found.items() if result is not None}
     for half, result in results.items():
         lines += recall_section(half, result)
-    for half in HALVES:
+    for half in RECALL:
         if half not in results:
             lines += [f"### {half}", "", "Not measured yet.", ""]
     lines += originals_section()
