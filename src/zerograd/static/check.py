@@ -104,7 +104,7 @@ class Checker:
         try:
             source = Source.read(data, shown_path(path))
             result.problems += source.problems
-            if self._project is not None:
+            if self._project is not None and source.notebook is None:  # nobody imports notebooks
                 self._project.keep(source)
             self._judge(source, settings, result)
         except UnreadableSourceError as problem:

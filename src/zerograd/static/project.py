@@ -37,6 +37,7 @@ class Project:
 
     def __init__(self, roots: Sequence[str] = ()) -> None:
         self._roots = tuple(os.path.abspath(root) for root in roots)
+        self._given = [each for root in self._roots for each in (root, os.path.join(root, "src"))]
         self._names: dict[str, frozenset[str]] = {}  # folder -> what it holds
         self._bases: dict[str, tuple[str, ...]] = {}  # folder -> where its imports may lie
         self._paths: dict[tuple[str, str, int], str | None] = {}
@@ -171,8 +172,7 @@ class Project:
         """Return the folders in which a top-level import of a file in `folder` is looked for."""
         bases = self._bases.get(folder)
         if bases is None:
-            given = [each for root in self._roots for each in (root, os.path.join(root, "src"))]
-            found = [folder, *self._up_to_root(folder), *given]
+            found = [folder, *self._up_to_root(folder), *self._given]
             bases = self._bases[folder] = tuple(dict.fromkeys(found))
         return bases
 
