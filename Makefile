@@ -117,6 +117,10 @@ CORPUS   ?= .scratch/corpus/dev
 MIXED    ?= .scratch/mixed
 RIVALS   ?= .scratch/rivals
 PROGRAMS ?= 10000
+# Checkouts of other people's programs, named owner+name, and a Python that has what they import.
+OUTSIDE  ?= .scratch/outside
+OUTSIDE_PYTHON ?= $(PY)
+OUTSIDE_SITE ?=
 # A Python that also has torch-audit and traincheck, to measure them beside `watch`.
 RIVAL_PYTHON ?= $(PY)
 RESULTS  := benchmarks/results
@@ -140,6 +144,9 @@ bench-startup: $(STAMPS)/dev ## how long `zerograd --help` takes
 	$(PY) -m benchmarks.startup
 bench-watch: $(STAMPS)/dev ## what `watch` and `run` cost a training step
 	$(PY) -m benchmarks.watch_overhead --rivals $(RIVAL_PYTHON) --output $(RESULTS)/watch_overhead.json
+bench-outside: $(STAMPS)/dev ## programs that others wrote, with and without `zerograd run` (OUTSIDE holds the checkouts)
+	$(PY) -m benchmarks.outside.run --checkouts $(OUTSIDE) --work $(OUTSIDE)/work --python $(OUTSIDE_PYTHON) \
+	  --site "$(OUTSIDE_SITE)"
 bench-million: $(STAMPS)/dev ## memory and trace of the sanitizer over a million steps
 	$(PY) -m benchmarks.million_steps --output $(RESULTS)/million_steps.json
 bench-step: $(STAMPS)/dev ## what `Step` costs against the loop written by hand

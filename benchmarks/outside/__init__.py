@@ -1,0 +1,1 @@
+"""Programs that others wrote, run unchanged with and without `zerograd run`."""
