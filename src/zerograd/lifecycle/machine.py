@@ -134,7 +134,13 @@ def _assign(state: BucketState, event: Event, reached: bool) -> BucketState:
 def _unscale(state: BucketState, event: Event, reached: bool) -> BucketState:
     if not reached:
         return state
-    return replace(state, scaled="", unscaled=event.scaler or state.scaled)
+    return replace(
+        state,
+        scaled="",
+        unscaled=event.scaler or state.scaled,
+        halfway=state.halfway | {event.owner} if event.scaler and event.owner else state.halfway,
+        due=event.scaler or state.due,
+    )
 
 
 def _step(state: BucketState, event: Event, reached: bool) -> BucketState:
@@ -189,8 +195,8 @@ def _scaler_update(state: BucketState, event: Event, reached: bool) -> BucketSta
             for each in state.contributions
         )
         state = replace(state, contributions=_bounded(early))
-    if state.awaiting and event.scaler in ("", state.due):
-        state = replace(state, awaiting=frozenset(), due="")
+    if (state.awaiting or state.halfway) and event.scaler in ("", state.due):
+        state = replace(state, awaiting=frozenset(), halfway=frozenset(), due="")
     return state
 
 

@@ -71,6 +71,7 @@ class BucketState:
     lost: Drop | None = None
     stepped: frozenset[str] = frozenset()  # owners that have stepped in this activation of the loop
     awaiting: frozenset[str] = frozenset()  # owners stepped through a scaler, update still due
+    halfway: frozenset[str] = frozenset()  # owners that a scaler has unscaled, update still due
     due: str = ""  # the scaler that owes this update
     absent: bool = True  # `.grad` is None
     seen: bool = False  # something has cleared or filled it

@@ -1,4 +1,4 @@
-"""ZG304 clip-after-step: clipping what the step has used already."""
+"""ZG304 clip-after-step: clipping what the step has used already, or before there is anything."""
 
 from __future__ import annotations
 

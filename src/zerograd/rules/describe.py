@@ -11,6 +11,8 @@ _ANYONE = {
     "owner": "optimizer",
     "scaler": "scaler",
     "method": "step",
+    "call": "step",
+    "also": "",
     "allowed": "a rule",
     "condition": "if ...",
     "fault": "...",

@@ -1,4 +1,4 @@
-"""ZG302 missing-scaler-update: `scaler.step` without `scaler.update` on that path."""
+"""ZG302 missing-scaler-update: `scaler.step` or `unscale_` without `scaler.update` on that path."""
 
 from __future__ import annotations
 
@@ -8,22 +8,26 @@ from zerograd.lifecycle.state import BucketState
 
 
 def _breaks(before: BucketState, event: Event) -> bool:
-    return bool(event.scaler) and event.owner in before.awaiting
+    due = before.halfway if event.kind is EventKind.UNSCALE else before.awaiting
+    return bool(event.scaler) and event.owner in due
 
 
 def _tells(before: BucketState, event: Event) -> Story:
-    return Story(event.spot, (), (("scaler", event.scaler or "scaler"),))
+    names = [("scaler", event.scaler or "scaler"), ("call", "step"), ("also", "")]
+    if event.kind is EventKind.UNSCALE:
+        names[1:] = [("call", "unscale_"), ("also", ", also where the step is skipped")]
+    return Story(event.spot, (), tuple(names))
 
 
 RULE = Rule(
     code="ZG302",
     name="missing-scaler-update",
-    summary="{scaler}.step({owner}) is not followed by {scaler}.update()",
-    advice="call {scaler}.update() once after the last {scaler}.step() of an iteration",
+    summary="{scaler}.{call}({owner}) is not followed by {scaler}.update()",
+    advice="call {scaler}.update() once after the last {scaler}.step() of an iteration{also}",
     severity=Severity.ERROR,
     seen_by=Witness.STATIC | Witness.RUNTIME,
     kind=RuleKind.TRANSITION,
-    on=frozenset({EventKind.STEP, EventKind.STEP_SKIPPED}),
+    on=frozenset({EventKind.STEP, EventKind.STEP_SKIPPED, EventKind.UNSCALE}),
     breaks=_breaks,
     tells=_tells,
     after_step=True,

@@ -53,7 +53,7 @@ class Listener(Protocol):
     def measured(self, norm: Any) -> None: ...
     def clipped(self, parameters: Any) -> None: ...
     def scales(self, scaler: GradScaler, loss: Any) -> None: ...
-    def unscaled(self, scaler: GradScaler, optimizer: Optimizer) -> None: ...
+    def unscaled(self, scaler: GradScaler, optimizer: Optimizer, failed: bool) -> None: ...
     def scaler_step_begins(self, scaler: GradScaler, optimizer: Optimizer) -> None: ...
     def scaler_step_ends(self, scaler: GradScaler, optimizer: Optimizer, failed: bool) -> None: ...
     def scaler_updates(self, scaler: GradScaler) -> None: ...
@@ -298,10 +298,14 @@ def _unscaling(original: Any) -> Any:
     @functools.wraps(original)
     def unscale_(self: GradScaler, optimizer: Optimizer) -> None:
         __tracebackhide__ = True
-        original(self, optimizer)
-        if self.is_enabled():
-            for listener in _listeners:
-                listener.unscaled(self, optimizer)
+        heard = _listeners if self.is_enabled() else ()
+        failed = True
+        try:
+            original(self, optimizer)
+            failed = False
+        finally:
+            for listener in heard:
+                listener.unscaled(self, optimizer, failed)
 
     return unscale_
 

@@ -38,10 +38,17 @@ class Scaling:
             names[name] = self._recorder.sites.here(3).receiver
         torch_facts.mark_scaled(loss, name)
 
-    def unscaled(self, scaler: GradScaler, optimizer: Optimizer) -> None:
+    def unscaled(self, scaler: GradScaler, optimizer: Optimizer, failed: bool = False) -> None:
         recorder = self._recorder
         owner = recorder.owners.of(optimizer)
         if owner is None:
+            return
+        # torch refuses a second unscale before update(): that call is the fault, and does nothing.
+        # After a step it is the step that waits for the update.
+        if failed and not any(
+            owner.name in state.halfway and owner.name not in state.awaiting
+            for state in (recorder.memo.state(each.name) for each in owner.buckets)
+        ):
             return
         site, name = recorder.sites.here(3), self._name(scaler)
         if not owner.display:

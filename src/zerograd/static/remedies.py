@@ -193,11 +193,23 @@ def _guard_use(scene: Scene) -> Plans:
         else:
             return
     text = scene.layout.text(gradient)
+    if _is_rebound(scene.source.tree, scene.layout.text(gradient.value)):
+        return  # `w = w - lr * w.grad` wants an update in place, not a guard
     yield (
         f"clear only where `{text} is not None`",
         partial(scene.layout.guard, here, f"{text} is not None"),
     )
     yield f"write `{text} = None`", partial(scene.layout.replace, here, f"{text} = None")
+
+
+def _is_rebound(tree: ast.AST, name: str) -> bool:
+    """Is the name given to something computed from its own gradient?"""
+    return any(
+        isinstance(each, ast.Assign)
+        and any(isinstance(target, ast.Name) and target.id == name for target in each.targets)
+        and f"{name}.grad" in ast.unparse(each.value)
+        for each in ast.walk(tree)
+    )
 
 
 def _clear_leak(scene: Scene) -> Plans:

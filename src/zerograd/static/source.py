@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import warnings
 from typing import TYPE_CHECKING
 
@@ -199,6 +200,9 @@ def _declared(data: bytes) -> str | None:
     return None
 
 
+_OLD_ASYNC = re.compile(r"\basync(?=\s*=[^=])")
+
+
 def parse_tree(text: str, path: str) -> ast.Module:
     """Return the tree of `text`, or raise UnreadableSourceError with one clear line."""
     try:
@@ -210,6 +214,10 @@ def parse_tree(text: str, path: str) -> ast.Module:
             cut_out = parse_fragment(text.replace("\r\n", "\n").replace("\r", "\n"))
             if cut_out is not None:
                 return cut_out
+        # `x.cuda(async=True)` was right before Python 3.7 made a keyword of it.
+        renamed = _OLD_ASYNC.sub("ASYNC", text)
+        if renamed != text:
+            return parse_tree(renamed, path)
         raise UnreadableSourceError(
             f"{path}{f':{cause.lineno}' if cause.lineno else ''}: not checked, {_why(cause)}"
         ) from None

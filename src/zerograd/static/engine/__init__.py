@@ -15,6 +15,7 @@ from zerograd.lifecycle.findings import Finding, in_order
 from zerograd.static.engine.buckets import Buckets
 from zerograd.static.engine.counters import first_of
 from zerograd.static.engine.flow import Flow
+from zerograd.static.engine.idle import idle
 from zerograd.static.engine.ir import (
     Attempt,
     Branch,
@@ -70,6 +71,7 @@ def _findings(program: Program) -> Outcome:
     except TooLong:
         program.unresolved += 1  # what was found so far stands
     findings.extend(uncalled_findings(program))
+    findings.extend(idle(program))
     findings.sort(key=lambda finding: not finding.certain)
     return Outcome(in_order(findings), program.unresolved)
 

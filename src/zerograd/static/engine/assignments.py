@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
@@ -30,6 +31,7 @@ from zerograd.static.engine.values import (
     Optimizer,
     Params,
     Several,
+    Successor,
     Tensor,
     Value,
 )
@@ -125,9 +127,18 @@ def _store(frame: Frame, node: ast.stmt, target: ast.expr, value: Value, right: 
         current = frame.lookup(target.id)
         if isinstance(current, Leaf) and not isinstance(value, Leaf):
             # x = x + eps * x.grad: what comes out is a new tensor without a gradient
-            frame.assign(target.id, Tensor())
+            frame.assign(target.id, _successor(frame, current, target.id))
             return
     bind(frame, target, value)
+
+
+def _successor(frame: Frame, leaf: Leaf, name: str) -> Tensor:
+    """Return the new tensor; nothing is said of one that is told to require a gradient itself."""
+    if re.search(rf"\b{name}\.(?:requires_grad|retain_grad)", frame.unit.source.text):
+        return Tensor()
+    successor = Successor(f"{leaf.key}'")
+    frame.emit(Reset(frozenset((successor.key,))))
+    return successor
 
 
 def _assign_gradient(frame: Frame, target: ast.expr, value: Value, right: ast.expr) -> None:

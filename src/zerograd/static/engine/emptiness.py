@@ -113,8 +113,9 @@ def _may_hide_a_backward(step: Happening) -> bool:
     """
     loop = step.loop.node if step.loop is not None else None
     text = step.unit.text_of(loop) if loop is not None else ""
-    return (
-        any(name not in _HARMLESS for name in _ACTING.findall(text))
-        or not _LOSS.search(text)
-        or bool(_HANDED.search(text))
-    )
+    return acts(text) or not _LOSS.search(text) or bool(_HANDED.search(text))
+
+
+def acts(text: str) -> bool:
+    """Does it call something that by its name fills gradients, or trains?"""
+    return any(name not in _HARMLESS for name in _ACTING.findall(text))

@@ -19,10 +19,12 @@ from zerograd.rules.stale_gradient import by_hand
 from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.early import EarlyClears
 from zerograd.static.engine.emptiness import NEEDS_CERTAINTY, is_open
+from zerograd.static.engine.halfway import is_called_off, is_second_of_a_round
 from zerograd.static.engine.ir import Block, Doubt, Happening
 from zerograd.static.engine.marks import mark_guards
 from zerograd.static.engine.objects import is_by_hand
 from zerograd.static.engine.unscaled import is_clipped_scaled
+from zerograd.static.engine.vain import CLIPPED_TOO_SOON, is_clipped_too_soon
 from zerograd.static.engine.words import OPTIMIZER_WORDS, words_of
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ _NAMES = re.compile(r"[A-Za-z_]\w*")
 _CLEARING = frozenset(("zero", "zeros", "zerograd", "clear", "reset", "retain", "keep"))
 _ONLY_IN_LOOPS = frozenset(("ZG202", "ZG401", "ZG402"))
 _AT_CLIP = (BY_CODE["ZG301"], BY_CODE["ZG304"])
+_AT_UNSCALE = (BY_CODE["ZG302"],)
 
 
 BEFORE = "one iteration back: "
@@ -68,11 +71,16 @@ class Judgement(EarlyClears):
                 continue
             if node.kind is EventKind.STEP:
                 yield from self._at_step(node)
+            elif node.kind is EventKind.UNSCALE:
+                yield from self._at_unscale(node)
             elif node.kind is EventKind.CLIP:
                 found = list(self._judge(node, _AT_CLIP, node.event.buckets))
                 yield from found
                 if not found and is_clipped_scaled(node, self._buckets, self._flow):
                     yield self._finding(node, "ZG301", INITIAL, True)
+                elif not found and is_clipped_too_soon(node, self._buckets, self._flow):
+                    finding = self._finding(node, "ZG304", INITIAL, True)
+                    yield replace(finding, message=CLIPPED_TOO_SOON)
             elif node.kind is EventKind.CLEAR:
                 for name, state, certain in self._cleared_early(node):
                     step = self._step_before(node, state)
@@ -127,6 +135,14 @@ class Judgement(EarlyClears):
                 for owner in state.awaiting & last.keys():
                     if not doubt and not state.unknown and bucket in last[owner].event.buckets:  # type: ignore[union-attr]
                         yield self._finding(last.pop(owner), "ZG302", state, False)
+
+    def _at_unscale(self, node: Happening) -> Iterable[Finding]:
+        assert node.event is not None
+        if "[*]" in node.event.owner or is_second_of_a_round(node, self._buckets):
+            return  # one of several, and not always the same one
+        for found in self._judge(node, _AT_UNSCALE, node.event.buckets):
+            sure = found.certain or is_called_off(node, self._buckets, self._program)
+            yield replace(found, certain=sure and not self._is_doubted(node))
 
     def _states(self, node: Happening, bucket: str, *, certain_only: bool) -> States:
         states: States = {}

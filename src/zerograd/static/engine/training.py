@@ -26,6 +26,7 @@ from zerograd.static.engine.values import (
     Params,
     Scaler,
     Several,
+    Successor,
     Tensor,
     Value,
     leaves_of,
@@ -232,7 +233,15 @@ def scaler_method(
             frame, given, node
         ) or frame.program.spelled_optimizer(frame, given, spelled)
         # of what cannot be told it may be any of them
-        emit(frame, EventKind.UNSCALE, node, optimizer=optimizer, keys=None, scaler=scaler.key)
+        emit(
+            frame,
+            EventKind.UNSCALE,
+            node,
+            optimizer=optimizer,
+            keys=None,
+            name=spelled,
+            scaler=scaler.key,
+        )
     elif name == "update":
         emit(frame, EventKind.SCALER_UPDATE, node, scaler=scaler.key, keys=None)
     elif name == "backward":
@@ -306,6 +315,8 @@ def accelerator_method(
         return frame.program.prepared(arguments, windowed=True)
     elif name in ("setup_module", "prepare_model", "unwrap_model", "setup_dataloaders"):
         return arguments.first()
+    elif name in CLIPS:
+        return clip(frame, node, arguments)  # it unscales by itself
     return NOTHING
 
 
@@ -342,14 +353,15 @@ def touch(frame: Frame, node: ast.AST, gradient: Gradient, name: str = "") -> No
     """`.grad` used as a tensor: it must be there."""
     program = frame.program
     owner = gradient.of
-    known = isinstance(owner, Params | Leaf | Module | Instance)
+    known = isinstance(owner, Params | Leaf | Module | Instance | Successor)
     if program.guarded or program.peeking or not known:
         return
     if isinstance(owner, Params) and owner.filled:
         return
     written = node.func if isinstance(node, ast.Call) else node
     name = name or path_of(written).split(".grad", 1)[0]
-    emit(frame, EventKind.TOUCH, node, keys=keys_of(owner), name=name)
+    keys = frozenset((owner.key,)) if isinstance(owner, Successor) else keys_of(owner)
+    emit(frame, EventKind.TOUCH, node, keys=keys, name=name)
 
 
 def by_wrapper(

@@ -25,6 +25,15 @@ _HARMLESS = frozenset(
     ("zero_grad", "param_groups", "state_dict", "load_state_dict", "add_param_group")
 )
 _NO_STEP = frozenset(("unscale_", "unscale"))  # methods that may be handed an optimizer
+_MEASURING = re.compile(
+    r"timeit|perf_counter|synchronize\(|profil|memory_allocated"
+    r"|(?<!cudnn[._])benchmark"  # cudnn's switch of that name is set in any training
+    r"|(?<!autograd)\.grad\b"
+)
+# calls that by their name may step an optimizer that they were not given
+_STEPPING = re.compile(
+    r"(?P<owner>\w+)\.\w*step\w*\s*\(|\b(?P<function>\w*(?:optimi[sz]e|apply_grad|minimize)\w*)\s*\("
+)
 
 
 def unused(
@@ -53,11 +62,14 @@ def unused(
             continue
         if not _is_filled(node, buckets):
             continue
-        handed = _handed_on(program, node) if not own else Handed.TO_A_CLASS
+        needed = _needed(node, own, flow, fixed)
+        instead = any(_is_without_scheduler(each, program, atoms) for each in needed)
+        handed = Handed.TO_A_CLASS if own and not instead else _handed_on(program, node, own)
         if handed is not Handed.AWAY:
             told.add(optimizer.key)  # say it once
             text = _without_comments(node.unit.source.lines)
-            yield _finding(node, node.name, handed is Handed.TO_NOBODY and not _measures(text))
+            certain = handed is Handed.TO_NOBODY and not _measures(text)
+            yield _finding(node, node.name, certain, instead)
     for owner, own in steps.items():
         if owner not in told and len(steps) == 1:
             yield from _waits_in_vain(owner, own, buckets, flow, fixed)
@@ -87,12 +99,15 @@ def _waits_in_vain(
             return
 
 
-def _finding(node: Happening, owner: str, certain: bool) -> Finding:
+def _finding(node: Happening, owner: str, certain: bool, instead: bool = False) -> Finding:
     rule = BY_CODE["ZG203"]
+    message = rule.summary.format_map({"owner": owner})
+    if instead:
+        message = f"{owner} is cleared and filled, but not stepped where there is a scheduler"
     return Finding(
         rule=rule,
         spot=node.spot,
-        message=rule.summary.format_map({"owner": owner}),
+        message=message,
         advice=rule.advice.format_map({"owner": owner}),
         owner=owner,
         certain=certain,
@@ -102,9 +117,9 @@ def _finding(node: Happening, owner: str, certain: bool) -> Finding:
 def _is_filled(node: Happening, buckets: Buckets) -> bool:
     """Is it cleared in a loop, and filled in that loop, in one around it or in one inside?"""
     optimizer = node.optimizer
-    if optimizer is None or optimizer.keys is None or node.event is None:
+    if optimizer is None or node.event is None or node.loop is None or node.loop.pseudo:
         return False
-    if node.loop is None or node.loop.pseudo:
+    if optimizer.keys is None and not _is_alone(node, buckets):
         return False
     return any(
         each.kind is EventKind.BACKWARD
@@ -113,6 +128,26 @@ def _is_filled(node: Happening, buckets: Buckets) -> bool:
         and each.event is not None
         and optimizer.key in each.event.fills
         for each in buckets.happenings
+    )
+
+
+def _is_alone(node: Happening, buckets: Buckets) -> bool:
+    """Is it a function's only optimizer, a parameter, and does its loop call nothing that steps?"""
+    functions = (each for each in ast.walk(node.unit.source.tree) if isinstance(each, FunctionNode))
+    given = any(
+        node.name == argument.arg
+        for each in functions
+        if each.lineno < node.spot.line <= (each.end_lineno or 0)
+        for argument in (*each.args.posonlyargs, *each.args.args, *each.args.kwonlyargs)
+    )
+    if len(buckets.optimizers) > 1 or not given:
+        return False
+    loops = [each.node for each in _around(node.loop) if each.node is not None] if node.loop else []
+    text = node.unit.text_of(loops[-1]) if loops else ""
+    text = _without_comments(text.splitlines())
+    return bool(text) and not any(
+        each["function"] or not (each["owner"] == node.name or is_scheduler_name(each["owner"]))
+        for each in _STEPPING.finditer(text)
     )
 
 
@@ -136,12 +171,28 @@ def _fixed(program: Program, buckets: Buckets, atoms: dict[str, int]) -> set[int
 
 def _may_never_run(clear: Happening, steps: list[Happening], flow: Flow, fixed: set[int]) -> bool:
     """Is there a fixed condition without which no step is reached, but the clear is?"""
+    if not any(_literals(step, flow) for step in steps):
+        return True  # behind a jump that always comes first
+    return bool(_needed(clear, steps, flow, fixed))
+
+
+def _needed(
+    clear: Happening, steps: list[Happening], flow: Flow, fixed: set[int]
+) -> frozenset[int]:
+    """Return the fixed conditions without which no step is reached, but the clear is."""
     paths = [path for step in steps for path in _literals(step, flow)]
     if not paths:
-        return True  # behind a jump that always comes first
+        return frozenset()
     needed = {each for each in frozenset.intersection(*paths) if each >= 0 and each // 2 in fixed}
     cleared = _literals(clear, flow)
-    return any(each not in path for each in needed for path in cleared)
+    return frozenset(each for each in needed if any(each not in path for path in cleared))
+
+
+def _is_without_scheduler(literal: int, program: Program, atoms: dict[str, int]) -> bool:
+    """Does it say that there is no scheduler? With one, that alone is stepped then: a mistake."""
+    key = next(key for key, number in atoms.items() if number == literal // 2)
+    atom = program.atoms.get(key)
+    return atom is not None and literal % 2 == 0 and is_scheduler_name(atom.text)
 
 
 def _literals(node: Happening, flow: Flow) -> list[frozenset[int]]:
@@ -155,10 +206,7 @@ def _without_comments(lines: list[str]) -> str:
 
 def _measures(text: str) -> bool:
     """Is it about the time, the memory or the gradients themselves, not about training?"""
-    return bool(
-        re.search(r"timeit|perf_counter|synchronize\(|benchmark|profil|memory_allocated", text)
-        or re.search(r"\.grad\b", text)
-    )
+    return _MEASURING.search(text) is not None
 
 
 class Handed(Enum):
@@ -169,23 +217,28 @@ class Handed(Enum):
     AWAY = "something unknown"
 
 
-def _handed_on(program: Program, node: Happening) -> Handed:
+def _handed_on(program: Program, node: Happening, steps: list[Happening]) -> Handed:
     """To whom is the optimizer given?
 
     Functions of this file that a call was followed into have been read: they do not step it.
     """
     assert node.optimizer is not None
     tree = node.unit.source.tree
+    stepped = {
+        id(each.func) for step in steps for each in (step.node,) if isinstance(each, ast.Call)
+    }
     functions = [each for each in ast.walk(tree) if isinstance(each, FunctionNode)]
     followed = {each.name for each in functions if id(each) in program.called}
     classes = {each.name for each in ast.walk(tree) if isinstance(each, ast.ClassDef)}
     around = [each for each in functions if _is_inside(node.node, each)]
     scope: ast.AST = around[-1] if around else tree  # where the clear calls it by another name
-    places = ((node.optimizer.key, tree), (node.name, scope))
+    places = [(node.name, scope)]
+    if node.optimizer.keys is not None:  # else it is a parameter of that function
+        places.append((node.optimizer.key, tree))
     listed = {id(each.iter) for each in ast.walk(tree) if isinstance(each, ast.For)}
     for known, handed in ((followed, Handed.TO_NOBODY), (followed | classes, Handed.TO_A_CLASS)):
         if not any(
-            id(each) not in listed and _uses(each, {_last(name)}, known)
+            id(each) not in listed | stepped and is_used(each, {_last(name)}, known)
             for name, place in places
             if name
             for each in ast.walk(place)
@@ -202,7 +255,7 @@ def _is_inside(node: ast.AST, function: ast.AST) -> bool:
     return any(each is node for each in ast.walk(function))
 
 
-def _uses(parent: ast.AST, words: set[str], followed: set[str]) -> bool:
+def is_used(parent: ast.AST, words: set[str], followed: set[str]) -> bool:
     """Does this node do something unknown with the optimizer directly inside it?"""
     if isinstance(parent, ast.keyword):
         return False  # seen with its call

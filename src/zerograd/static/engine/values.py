@@ -217,6 +217,20 @@ class Tensor(Value):
         return f"t:{sorted(self.deps)}{self.sure}{self.scaler}{self.averaged}{sorted(self.leaves)}"
 
 
+class Successor(Tensor):
+    """What a leaf's name stands for after `w = w - lr * w.grad`: a new tensor, with no gradient."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: str) -> None:
+        super().__init__()
+        self.key = key
+
+    @property
+    def ident(self) -> str:
+        return f"s:{self.key}"
+
+
 class Leaf(Value):
     """A tensor made with requires_grad that is no parameter of a network."""
 

@@ -1,0 +1,99 @@
+"""ZG203: an optimizer that is built beside others, which are stepped, and then left alone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.findings import Finding
+from zerograd.rules import BY_CODE
+from zerograd.static.engine.frame import path_of
+from zerograd.static.engine.unit import FunctionNode
+from zerograd.static.engine.unused import is_used
+from zerograd.static.engine.words import is_optimizer_class, is_optimizer_name
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.program import Program
+
+
+def idle(program: Program) -> Iterator[Finding]:
+    """Yield the optimizers of this file's functions that nothing steps or clears.
+
+    They may be saved, given a scheduler and prepared; whoever else gets them may step them.
+    What is kept in an object may be stepped by others, or be left over from its model.
+    """
+    tree = program.main.source.tree
+    nodes = list(ast.walk(tree))
+    makers = {
+        path_of(each.targets[0])
+        for each in nodes
+        if isinstance(each, ast.Assign) and is_optimizer_class(path_of(each.value))
+    }
+    if sum(_makes_one(each, makers) for each in nodes) < 2:
+        return
+    for scope in nodes:
+        if isinstance(scope, FunctionNode):
+            built = _built(scope, makers)
+            stepped = [name for name in built if _is_stepped(scope, name) and _goes_back(scope)]
+            for name, node in built.items():
+                if stepped and name not in stepped and not _is_touched(scope, name):
+                    yield _finding(program, name, node)
+
+
+def _built(scope: ast.AST, makers: set[str]) -> dict[str, ast.Assign]:
+    """Return the optimizers that are made here and kept in a name."""
+    found: dict[str, ast.Assign] = {}
+    for each in ast.walk(scope):
+        if not isinstance(each, ast.Assign) or len(each.targets) != 1:
+            continue
+        name = path_of(each.targets[0])
+        if name.isidentifier() and is_optimizer_name(name) and _makes_one(each.value, makers):
+            found.setdefault(name, each)
+    return found
+
+
+def _makes_one(value: ast.AST, makers: set[str]) -> bool:
+    """Is it `optim.Adam(…)`, or a call of what stands for such a class?"""
+    if not isinstance(value, ast.Call) or not value.args:
+        return False
+    maker = path_of(value.func)
+    return bool(maker) and (is_optimizer_class(maker) or maker in makers)
+
+
+def _is_stepped(scope: ast.AST, name: str) -> bool:
+    return any(
+        isinstance(each, ast.Attribute) and each.attr == "step" and _is(each.value, name)
+        for each in ast.walk(scope)
+    )
+
+
+def _goes_back(scope: ast.AST) -> bool:
+    """Is anything trained here? Tests of schedulers build optimizers too."""
+    return any(
+        isinstance(each, ast.Attribute) and each.attr == "backward" for each in ast.walk(scope)
+    )
+
+
+def _is_touched(scope: ast.AST, name: str) -> bool:
+    """Is it cleared, or given to somebody who may step it?"""
+    return any(
+        is_used(each, {name}, {"prepare"})
+        or (isinstance(each, ast.Attribute) and each.attr == "zero_grad" and _is(each.value, name))
+        for each in ast.walk(scope)
+    )
+
+
+def _is(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _finding(program: Program, name: str, node: ast.Assign) -> Finding:
+    rule = BY_CODE["ZG203"]
+    return Finding(
+        rule=rule,
+        spot=program.main.source.spot(node),
+        message=f"{name} is built but never stepped",
+        advice=rule.advice.format_map({"owner": name}),
+        owner=name,
+    )
