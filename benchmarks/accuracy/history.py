@@ -74,6 +74,7 @@ class _Judge:
         self.empty_steps: dict[tuple[object, int], int] = {}  # in a row
         self.all_empty: dict[tuple[object, int], int] = {}
         self.pending: dict[object, dict[object, Event]] = {}
+        self.halfway: set[object] = set()  # owners unscaled since the last update
         self.used: set[int] = set()  # backwards that some optimizer's step has used
         self.updated: set[int] = set()  # lines of scaler steps that an update followed
         self.early: dict[Bucket, Event] = {}
@@ -121,6 +122,10 @@ class _Judge:
         self._backward(index, event)
 
     def _unscale(self, index: int, event: Event) -> None:
+        stepped = any(event.owner in waiting for waiting in self.pending.values())
+        if event.owner in self.halfway and not stepped:
+            self._add("ZG302", event.line, sure=False)
+        self.halfway.add(event.owner)
         for state in self._of(event.buckets):
             state.scaler = None
 
@@ -130,9 +135,12 @@ class _Judge:
             self._add("ZG301", event.line)
         if states and all(state.phase == "SPENT" for state in states):
             self._add("ZG304", event.line)
+        elif states and not any(state.contributions for state in states):
+            self._add("ZG304", event.line, sure=False)  # if the backward is still to come
 
     def _update(self, index: int, event: Event) -> None:
         followed = self.pending.pop(event.scaler, {})
+        self.halfway.clear()
         self.updated.update(step.line for step in followed.values())
         for bucket, state in self.states.items():
             if state.phase in ("FRESH", "STALE") and state.scaler in (None, event.scaler):

@@ -8,8 +8,11 @@ from zerograd.lifecycle.state import BucketState
 
 
 def _breaks(before: BucketState, event: Event) -> bool:
-    due = before.halfway if event.kind is EventKind.UNSCALE else before.awaiting
-    return bool(event.scaler) and event.owner in due
+    if not event.scaler:
+        return False
+    if event.kind is EventKind.UNSCALE:  # after a step it is the step that waits for the update
+        return event.owner in before.halfway - before.awaiting
+    return event.owner in before.awaiting
 
 
 def _tells(before: BucketState, event: Event) -> Story:
