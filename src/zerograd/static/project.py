@@ -122,9 +122,11 @@ class Project:
         known = self._cleared_in.get((folder, name))
         if known is None:
             start = re.compile(rb"\bdef %b\s*\(" % re.escape(name.encode()))
+            written = b"def " + name.encode()  # asked first: far faster than the pattern
             known = any(
                 b"zero_grad" in body or b".grad = None" in body
                 for _, data in self._clearing(folder)
+                if written in data
                 for found in start.finditer(data)
                 for body in (_NEXT.split(data[found.end() : found.end() + AROUND], maxsplit=1)[0],)
             )
