@@ -15,7 +15,7 @@ from zerograd.static.engine.ir import (
     Reset,
 )
 from zerograd.static.engine.keys import joined, keys_of
-from zerograd.static.engine.training import clear, touch
+from zerograd.static.engine.training import clear, touch, wipe_unknown
 from zerograd.static.engine.values import (
     MADE,
     NOTHING,
@@ -54,9 +54,9 @@ def assign(frame: Frame, node: ast.Assign) -> None:
     for target in node.targets:
         if not _stays(frame, target, value, node.value):
             _store(frame, node, target, value, node.value)
-            unseen = value in (NOTHING, MADE, WRAPPED) and isinstance(node.value, ast.Call)
-            if unseen and path_of(target):
-                _derive(frame, target, node.value)  # type: ignore[arg-type]
+            made = value in (NOTHING, MADE, WRAPPED) or isinstance(value, Module)
+            if made and isinstance(node.value, ast.Call) and path_of(target):
+                _derive(frame, target, node.value)
 
 
 def _derive(frame: Frame, target: ast.expr, made: ast.Call) -> None:
@@ -67,8 +67,9 @@ def _derive(frame: Frame, target: ast.expr, made: ast.Call) -> None:
     keys = frozenset(
         key for key in keys_of(Several(list(networks))) if frame.program.is_network(key)
     )
-    if isinstance(given, Named) and keys:
-        frame.program.derive(given.path, keys)
+    if isinstance(given, Named | Module) and keys:
+        path = given.path if isinstance(given, Named) else given.key
+        frame.program.derive(path, keys)
 
 
 def _makes_a_network(frame: Frame, node: ast.Assign, value: Value) -> bool:
@@ -154,6 +155,7 @@ def _assign_gradient(frame: Frame, target: ast.expr, value: Value, right: ast.ex
     zeros = isinstance(right, ast.Call) and path_of(right.func).rsplit(".", 1)[-1] in _ZEROS
     zero = isinstance(right, ast.Constant) and right.value == 0 and not to_none
     if to_none or zeros or zero:
+        wipe_unknown(frame, owner)
         emit(
             frame,
             EventKind.CLEAR,
@@ -200,6 +202,9 @@ def _assign_requirement(frame: Frame, target: ast.Attribute, value: Value) -> No
     """`x.requires_grad = True` makes a leaf; on parameters it thaws or freezes."""
     owner = evaluate(frame, target.value)
     if isinstance(owner, Params | Module | Instance):
+        some = isinstance(owner, Params) and owner.one and frame.program.picks_some
+        if some:
+            return  # of these parameters some are frozen, and nobody knows which
         if isinstance(value, Constant):
             frame.program.freeze(keys_of(owner), is_false(value))
         else:
@@ -224,7 +229,8 @@ def assign_augmented(frame: Frame, node: ast.AugAssign) -> None:
             clear(frame, target, owner, Arguments([NOTHING, Constant(False)], {}))
         return
     if frame.unit.mentions_gradient(node.value):
-        holder = target.value if isinstance(target, ast.Attribute) else target
+        whole = isinstance(target, ast.Attribute) and target.attr == "data"
+        holder = target.value if whole else target  # type: ignore[union-attr]
         if _update_by_hand(frame, node, holder):
             return
     value = evaluate(frame, node.value)

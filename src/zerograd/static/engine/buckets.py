@@ -6,6 +6,7 @@ late may hold what an early line clears.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from zerograd.lifecycle.events import Event, EventKind
@@ -27,7 +28,7 @@ def _is_within(key: str, bucket: str) -> bool:
 
 def frame_of(bucket: str) -> int:
     """Return the number of the function that a bucket is local to, or 0."""
-    number = bucket.rpartition("@")[2].split(".", 1)[0].split("[", 1)[0]
+    number = re.split(r"[.\[ ]", bucket.rpartition("@")[2], maxsplit=1)[0]
     return int(number) if number.isdigit() and "@" in bucket else 0
 
 

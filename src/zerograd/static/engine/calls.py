@@ -77,7 +77,11 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
     if isinstance(callee, Function):
         if by_wrapper(frame, node, _plain_name(node), None, arguments):
             return NOTHING
-        return frame.program.invoke(frame, node, callee, arguments)
+        before = len(frame.out)
+        returned = frame.program.invoke(frame, node, callee, arguments)
+        if fills_by_name(_plain_name(node)) and not has_effect(frame.out[before:]):
+            fill(frame, node, NOTHING, Arguments.none())  # further in than could be followed
+        return returned
     if isinstance(callee, Class):
         return frame.program.instantiate(frame, node, callee.unit, arguments)
     if isinstance(callee, External):
@@ -142,11 +146,11 @@ def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -
     made = external_call(frame, dotted, arguments)
     if made is not None:
         return made
-    if dotted.startswith(("torch.", "math.", "numpy.", "os.", "time.")):
-        return arguments.computed()
     if clears_by_name(name):
         clear(frame, node, Several(arguments.positional), arguments)
         return NOTHING
+    if dotted.startswith(("torch.", "math.", "numpy.", "os.", "time.")):
+        return arguments.computed()
     return unseen(frame, name, arguments, NOTHING)
 
 

@@ -45,7 +45,7 @@ class EarlyClears:
         ZG501: in an iteration after one that did not step, the clear drops what was filled.
         """
         event = node.event
-        if event is None or node.inside or node.loop is None:
+        if event is None or node.inside or node.loop is None or node.rescues:
             return
         # Accelerate's own boundary stands around steps and clears alike.
         varying = {

@@ -22,6 +22,7 @@ def emit(frame: Frame, kind: EventKind, node: ast.AST, **what: Any) -> None:
             what["name"] = path_of(node.func).rpartition(".")[0] or what["name"]
     happening = Happening(kind, unit, node, unit.source.spot(node), inside=frame.inside, **what)
     happening.loop = frame.loop
+    happening.rescues = frame.program.handling > 0
     happening.frames = frame.program.open_frames()
     optimizer: Optimizer | None = what.get("optimizer")
     # Of an optimizer that was made elsewhere one has to think that it is prepared.

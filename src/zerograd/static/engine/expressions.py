@@ -125,6 +125,8 @@ def _module_attribute(frame: Frame, base: Module, name: str) -> Value:
         return known
     if name == "module":  # DataParallel and its kin
         return base
+    if name == "grad":  # then this part is a parameter
+        return Gradient(base)
     path = f"{base.key}.{name}"
     return Named(path) if is_optimizer_name(path) else Module(path)
 

@@ -51,6 +51,7 @@ class Happening(Node):
         "node",
         "optimizer",
         "partial",
+        "rescues",
         "scaler",
         "spot",
         "sure",
@@ -96,6 +97,7 @@ class Happening(Node):
         self.frames: frozenset[int] = frozenset()  # the functions that were open around it
         self.behind: frozenset[str] = frozenset()  # those that may skip it by `continue`
         self.marked = False
+        self.rescues = False  # it stands where an exception is handled
         self.loop: Loop | None = None
         self.event: Event | None = None  # filled in when the program's buckets are known
         self.partial: tuple[str, ...] = ()  # buckets that a clear reaches in part

@@ -70,6 +70,8 @@ class Objects(ABC):
         self.quiet = 0  # methods being read for what they set or give, at another time
         self.guarded = False  # behind a test that the gradient is there
         self.conditional = 0  # branches being read, within which an assignment may not happen
+        self.outside = 0  # those of them around the loop over parameters that is being read
+        self.handling = 0  # handlers of exceptions being read
         self.made: set[str] = set()
         self.networks: set[str] = set()
         self._made = 0
@@ -81,6 +83,11 @@ class Objects(ABC):
         self._hands: dict[frozenset[str], Optimizer] = {}
         self._derived: dict[str, frozenset[str]] = {}
         self._attached: dict[tuple[str, str], Value] = {}
+
+    @property
+    def picks_some(self) -> bool:
+        """Is something done under a condition within a loop over parameters?"""
+        return self.conditional > self.outside
 
     def _provisional(self, what: str) -> str:
         self._made += 1
@@ -150,8 +157,14 @@ class Objects(ABC):
         return leaf
 
     def _is_made_inside(self, frame: Frame, loop: Loop, name: str) -> bool:
-        """Does a function that the loop calls give the name its value?"""
-        return bool(frame.versions.get(name)) and not self.is_open_at(loop, frame)
+        """Does a function that the loop calls give the name its value, or the loop hand it in?"""
+        if self.is_open_at(loop, frame):
+            return False
+        _, behind, changes = frame.spelling(name)
+        handed = name in frame.spellings and (
+            changes or any(self.is_stored(loop, each.partition("#")[0]) for each in behind)
+        )
+        return bool(frame.versions.get(name)) or handed
 
     @abstractmethod
     def is_open_at(self, loop: Loop, frame: Frame) -> bool:
@@ -338,9 +351,10 @@ class Objects(ABC):
 
     def behind(self, value: Value) -> frozenset[str]:
         """Return the networks that a thing known by its path only was made from."""
-        return (
-            self._derived.get(value.path, frozenset()) if isinstance(value, Named) else frozenset()
-        )
+        if isinstance(value, Instance):
+            return value.held
+        path = value.path if isinstance(value, Named) else getattr(value, "key", "")
+        return self._derived.get(path, frozenset())
 
     def attach(self, key: str, name: str, value: Value) -> None:
         """Remember `net.optim = …`."""

@@ -28,6 +28,7 @@ from zerograd.static.engine.values import (
     Optimizer,
     Several,
     Value,
+    leaves_of,
 )
 from zerograd.static.engine.words import is_optimizer_name
 
@@ -77,6 +78,12 @@ class Program(Readings):
                 return Engine()  # a projection, say: its step uses no gradients
             return optimizer
         instance = self.new_instance(cls)
+        instance.held = frozenset(
+            each.key
+            for value in arguments.all()
+            for each in leaves_of(value)
+            if isinstance(each, Module | Instance)
+        )
         if self.is_module(cls):
             if self.holds(arguments):
                 self._holders.add(instance.key)

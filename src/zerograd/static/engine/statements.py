@@ -43,6 +43,7 @@ from zerograd.static.engine.values import (
     Function,
     Leaf,
     Mapping,
+    Named,
     Params,
     Several,
     Value,
@@ -155,7 +156,9 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     if items and all(_is_one_param(item) for item in items):
         # A loop over parameters does one thing to all of them.
         bind(frame, node.target, items[0])
+        outside, program.outside = program.outside, program.conditional
         frame.out.extend(read_block(frame, node.body))
+        program.outside = outside
         return
     if len(items) > MOST_UNROLLED and all(isinstance(item, Leaf | Params) for item in items):
         # So does one over a long list of weights.
@@ -167,6 +170,8 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
         frame.out.extend(read_block(frame, node.body))
         return
     lasting = [item for item in items if program.is_lasting(item, deep=True)]
+    if len(items) > 1 and all(isinstance(item, Named) for item in items):
+        lasting = items if frame.unit.has_events(node) else []  # one thing after another
     if lasting and not open_ended and len(items) <= MOST_UNROLLED:
         for item in items:
             bind(frame, node.target, item)
@@ -277,7 +282,9 @@ def _try(frame: Frame, node: Any) -> None:
     body = read_block(frame, node.body)
     frame.program.guarded = guarded
     after = dict(frame.locals)
+    frame.program.handling += 1
     handlers = [read_block(frame, handler.body) for handler in node.handlers]
+    frame.program.handling -= 1
     frame.locals = after
     otherwise = read_block(frame, node.orelse)
     final = read_block(frame, node.finalbody)

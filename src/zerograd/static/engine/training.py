@@ -336,6 +336,7 @@ def gradient_method(
     elif name in ("mul_", "div_") and not wipes:
         frame.emit(Haze(keys_of(gradient.of), whole=True, spent=True))
     if wipes:
+        wipe_unknown(frame, gradient.of)
         emit(
             frame,
             EventKind.CLEAR,
@@ -349,11 +350,17 @@ def gradient_method(
     return gradient
 
 
+def wipe_unknown(frame: Frame, owner: Value) -> None:
+    """A clear by hand of something that only has a name: it may be part of anything."""
+    if isinstance(owner, Named) and not frame.program.is_network(owner.path):
+        frame.emit(Haze(None, whole=True))
+
+
 def touch(frame: Frame, node: ast.AST, gradient: Gradient, name: str = "") -> None:
     """`.grad` used as a tensor: it must be there."""
     program = frame.program
     owner = gradient.of
-    known = isinstance(owner, Params | Leaf | Module | Instance | Successor)
+    known = isinstance(owner, Params | Leaf | Instance | Successor)
     if program.guarded or program.peeking or not known:
         return
     if isinstance(owner, Params) and owner.filled:

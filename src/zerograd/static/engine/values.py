@@ -323,12 +323,13 @@ class Class(Value):
 class Instance(Value):
     """An object of a class of the project."""
 
-    __slots__ = ("attributes", "cls", "key", "primed")
+    __slots__ = ("attributes", "cls", "held", "key", "primed")
 
     def __init__(self, cls: ClassUnit, key: str) -> None:
         self.cls = cls
         self.key = key
         self.attributes: dict[str, Value] = {}
+        self.held: frozenset[str] = frozenset()  # keys of networks that it was made from
         self.primed: set[str] = set()  # methods read for the attributes they set
 
     @property
