@@ -65,6 +65,9 @@ _HOOKS = frozenset(
         *("callback", "callbacks", "cb", "cbs", "event", "events", "trigger", "notify"),
     )
 )
+_COMMON = frozenset(
+    ("train", "step", "eval", "forward", "update", "run", "fit", "learn", "get", "add", "append")
+)
 _EMPTYING = frozenset(("zero", "zeros", "clear", "reset", "clean", "init", "prepare"))
 # words in the name of an unseen function that mark it as one that leaves gradients alone
 _INERT = frozenset(
@@ -129,6 +132,8 @@ def clear_by_hook(frame: Frame, path: str, arguments: Arguments) -> None:
     hooked = hooked or any(isinstance(each, Instance) for each in arguments.all())
     if project is None or frame.loop is None or not hooked:
         return
+    if not holder or name in _COMMON:
+        return  # a variable, or what everything has: the name says nothing of others
     if project.is_cleared_in(frame.unit.source, name):
         frame.emit(Haze(None, whole=True))
 
