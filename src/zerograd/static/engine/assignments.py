@@ -229,8 +229,10 @@ def assign_augmented(frame: Frame, node: ast.AugAssign) -> None:
             clear(frame, target, owner, Arguments([NOTHING, Constant(False)], {}))
         return
     if frame.unit.mentions_gradient(node.value):
-        whole = isinstance(target, ast.Attribute) and target.attr == "data"
-        holder = target.value if whole else target  # type: ignore[union-attr]
+        holder = target.value if isinstance(target, ast.Attribute) else target
+        named = isinstance(target, ast.Attribute) and target.attr != "data"
+        if named and isinstance(peek(frame, holder), Module):
+            holder = target  # `layer.weight -= …` updates that part and no more
         if _update_by_hand(frame, node, holder):
             return
     value = evaluate(frame, node.value)

@@ -181,8 +181,9 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
         forward_only = not frame.bare and _ACTING.isdisjoint(words)
         doubt = Doubt.FORWARD if forward_only else Doubt.UNSEEN
         frame.emit(Haze(keys_of(Several(modules)), whole=False, doubt=doubt))
-    if is_emptying(name):
-        frame.emit(Haze(networks_in(frame, arguments), whole=True))
+    handed = networks_in(frame, arguments) if is_emptying(name) else None
+    if handed:
+        frame.emit(Haze(handed, whole=True))
     modules_called = keys_of(
         Several([each for each in leaves_of(Several(arguments.all())) if isinstance(each, Module)])
     )
