@@ -148,7 +148,8 @@ def originals_section() -> list[str]:
     lines = ["## Staying silent", "", *_first_run()]
     lines += ["What is said now, after that served to mend the checker too. Findings are read and"]
     lines += ["labelled by someone who did not write the rules, given the file and the question"]
-    lines += ["only; those still unread are counted as not labelled.", ""]
+    lines += ["only; those of the third parts by the one who then mended the checker. Those still"]
+    lines += ["unread are counted as not labelled.", ""]
     lines += [
         "| part | repositories | training files | findings | true | arguable | false | unread |"
     ]
