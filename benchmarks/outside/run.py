@@ -36,6 +36,7 @@ HERE = Path(__file__).resolve().parent
 _CHANGES = re.compile(
     r"(\d+(\.\d+)?(e-\d+)?\s*(ms|secs|seconds|sec|s/it|it/s|s|m|h))+\b"
     r"|(?i:time|ms/batch|data)[^\n\d]{0,12}[\d.]+(\s*\(\s*[\d.]+\))?|0x[0-9a-f]+|\d+:\d+(:\d+)?|\[\d{3,}\]"
+    r"|\d+-\d+-\d+_\d+-\d+-\d+"
 )
 
 
