@@ -24,6 +24,8 @@ def idle(program: Program) -> Iterator[Finding]:
     What is kept in an object may be stepped by others, or be left over from its model.
     """
     tree = program.main.source.tree
+    if len(set(_names_given(tree.body))) < 2:
+        return  # most files: seen without walking through their expressions
     nodes = list(ast.walk(tree))
     makers = {
         path_of(each.targets[0])
@@ -39,6 +41,20 @@ def idle(program: Program) -> Iterator[Finding]:
             for name, node in built.items():
                 if stepped and name not in stepped and not _is_touched(scope, name):
                     yield _finding(program, name, node)
+
+
+def _names_given(body: list[ast.stmt]) -> Iterator[str]:
+    """Yield the names of optimizers that these statements, and those inside them, assign."""
+    for each in body:
+        if isinstance(each, ast.Assign):
+            for target in each.targets:
+                if isinstance(target, ast.Name) and is_optimizer_name(target.id):
+                    yield target.id
+            continue
+        for name in ("body", "orelse", "finalbody"):
+            yield from _names_given(getattr(each, name, []))
+        for part in (*getattr(each, "handlers", ()), *getattr(each, "cases", ())):
+            yield from _names_given(part.body)
 
 
 def _built(scope: ast.AST, makers: set[str]) -> dict[str, ast.Assign]:
