@@ -68,6 +68,7 @@ class Event:
     synchronised: bool = False  # BACKWARD: it all-reduced over ranks
     finite: bool = True  # CLEAR: what it dropped was finite
     counted: bool | None = None  # STEP: does a counter decide when it comes? None: not known
+    scope: tuple[int, int] | None = None  # STEP: first and last line of the function it is in
 
     @property
     def reach(self) -> tuple[str, ...]:

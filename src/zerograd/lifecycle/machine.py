@@ -21,6 +21,7 @@ from zerograd.lifecycle.state import (
 )
 
 EMPTY, FRESH, SPENT, STALE = Phase
+_FOR_AN_INPUT = "input: "  # before an owner that used a loss for the gradient of an input only
 
 _SAME = {phase: phase for phase in Phase}
 _USED = {EMPTY: EMPTY, FRESH: SPENT, SPENT: SPENT, STALE: SPENT}
@@ -75,7 +76,7 @@ def _clear(state: BucketState, event: Event, reached: bool) -> BucketState:
 
 
 def _dropped(state: BucketState, event: Event) -> Drop | None:
-    unused = next((each for each in state.contributions if not each.used_by), None)
+    unused = next((each for each in state.contributions if not _is_used(each)), None)
     if unused is not None:
         return Drop(unused.spot, event.spot, event.finite)
     if state.lost is not None:
@@ -83,6 +84,11 @@ def _dropped(state: BucketState, event: Event) -> Drop | None:
     # Another optimizer has stepped on it, this one has not.
     left = next((each for each in state.contributions if event.empties - each.used_by), None)
     return Drop(left.spot, event.spot, event.finite, shared=True) if left is not None else None
+
+
+def _is_used(contribution: Contribution) -> bool:
+    """Has a step used it? Who reads the gradient of an input does not use those of the weights."""
+    return any(not owner.startswith(_FOR_AN_INPUT) for owner in contribution.used_by)
 
 
 def _left_alone(state: BucketState, emptied: frozenset[str]) -> BucketState:
@@ -207,11 +213,12 @@ def _stay(state: BucketState, event: Event, reached: bool) -> BucketState:
 def _use(
     contributions: tuple[Contribution, ...], event: Event, *, only_filled: bool
 ) -> tuple[Contribution, ...]:
+    owner = f"{_FOR_AN_INPUT}{event.owner}" if event.leaf and only_filled else event.owner
     return _bounded(
         tuple(
             replace(
                 each,
-                used_by=each.used_by | {event.owner},
+                used_by=each.used_by | {owner},
                 # a holder's own step is what its trail is about
                 used_at=(each.used_at or event.spot) if only_filled else event.spot,
             )

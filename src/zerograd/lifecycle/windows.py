@@ -32,6 +32,7 @@ class Window:
     drop: Drop | None = None  # the last of those clears; finite only if all of them were
     taken: Drop | None = None  # a clear since the last backward, after another optimizer's step
     clears: Counts = ()  # how many those were, by the spot of what they threw away
+    within: Drop | None = None  # the last that a method of the optimizer, or its closure, made
     averaged: bool | None = None  # was any loss divided or weighted? None: not known
     synchronised: Counts = ()  # backwards that all-reduced over ranks, by spot
     is_first: bool = False  # of its owner
@@ -135,6 +136,8 @@ def _on_nothing(windows: Sequence[Window]) -> list[WindowFault]:
         return []
     if last.taken is not None:
         return [WindowFault("ZG102", last.step, last.taken)]
+    if last.within is not None and last.within.finite and before.within is not None:
+        return [WindowFault("ZG102", last.step, last.within)]
     return [WindowFault("ZG401", last.step)]
 
 
@@ -181,6 +184,7 @@ class _Open:
     lost: Counter[Spot] = field(default_factory=Counter)
     drop: Drop | None = None
     clears: Counter[Spot] = field(default_factory=Counter)
+    within: Drop | None = None
     averaged: bool | None = None
     synchronised: Counter[Spot] = field(default_factory=Counter)
     taken: Drop | None = None
@@ -199,7 +203,7 @@ class _Open:
         self.waiting = Counter({event.spot: 1})
         self.filled.update(held)
         self.lost.clear()
-        self.drop = None
+        self.drop = self.within = None
         self.clears.clear()
 
     def clear(self, event: Event) -> None:
@@ -215,6 +219,8 @@ class _Open:
             self.drop = Drop(next(iter(dropped)), event.spot, finite)
             for spot in dropped:
                 _count(self.clears, spot)
+        elif dropped:
+            self.within = Drop(next(iter(dropped)), event.spot, event.finite)
         self.waiting.clear()
         self.shared.clear()
 
@@ -229,6 +235,7 @@ class _Open:
             tuple(self.lost.items()),
             self.drop,
             tuple(self.clears.items()),
+            self.within,
             self.averaged,
             tuple(self.synchronised.items()),
             self.taken,
@@ -236,7 +243,7 @@ class _Open:
 
     @classmethod
     def thawed(cls, frozen: Any) -> _Open:
-        waiting, filled, shared, lost, drop, clears, averaged, synchronised, taken = frozen
+        waiting, filled, shared, lost, drop, clears, within, averaged, synchronised, taken = frozen
         return cls(
             Counter(dict(waiting)),
             set(filled),
@@ -244,6 +251,7 @@ class _Open:
             Counter(dict(lost)),
             drop,
             Counter(dict(clears)),
+            within,
             averaged,
             Counter(dict(synchronised)),
             taken,
@@ -258,6 +266,7 @@ class _Open:
             drop=self.drop,
             taken=self.taken,
             clears=tuple(self.clears.items()),
+            within=self.within,
             averaged=self.averaged,
             synchronised=tuple(self.synchronised.items()),
             is_first=is_first,

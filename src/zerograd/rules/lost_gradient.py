@@ -22,7 +22,9 @@ def _tells(before: BucketState, event: Event) -> Story:
     if lost is None:
         return Story(step)
     # Where the step stands above its backward, the order of these two is the fault, not the clear.
-    too_early = step.path == lost.backward.path and step.line < lost.backward.line
+    # In a function of its own it stands where it stands.
+    here = lost.backward.path == step.path and _is_in(event.scope, lost.backward.line)
+    too_early = here and step.line < lost.backward.line
     return Story(
         step if too_early else lost.clear,
         (
@@ -31,6 +33,10 @@ def _tells(before: BucketState, event: Event) -> Story:
             (step, "steps on nothing"),
         ),
     )
+
+
+def _is_in(scope: tuple[int, int] | None, line: int) -> bool:
+    return scope is None or scope[0] <= line <= scope[1]
 
 
 RULE = Rule(

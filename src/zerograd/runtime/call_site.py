@@ -27,6 +27,11 @@ _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _MADE_UP = re.compile(r"<(?!ipython-input|stdin|doctest)")
 
 _USERS, _LIBRARY, _MACHINERY = range(3)
+_WRAPPED = ("step", "zero_grad")
+_CLEARS = re.compile(r"\w*(?:zero|reset|clear)\w*grad\w*")
+_TRAINING = frozenset(
+    {"backward", "zero_grad", "grad", "scale", "unscale_", "clip_grad_norm_", "clip_grad_value_"}
+)
 _kinds: dict[str, int] = {}
 
 
@@ -39,6 +44,7 @@ class Site:
     receiver: str  # "opt" in `opt.step()`, "" where there is none
     path: str  # of the file, as the interpreter names it
     in_library: bool = False
+    scope: tuple[int, int] | None = None  # first and last line of the function around it
 
 
 def kind_of(path: str) -> int:
@@ -69,6 +75,7 @@ class Sites:
 
     def __init__(self) -> None:
         self._known: dict[tuple[CodeType, int], Site] = {}
+        self._wrappers: set[CodeType] = set()
         self.hops = 0  # from the frame asked about to the last one found
         self.code: CodeType | None = None  # of that frame, if it is the user's
         self.at = 0  # and its instruction
@@ -81,6 +88,7 @@ class Sites:
         """
         frame: FrameType | None = sys._getframe(depth)
         library: FrameType | None = None
+        wrapper: FrameType | None = None
         kinds = _kinds
         hops = 0
         while frame is not None:
@@ -88,16 +96,24 @@ class Sites:
             kind = kinds.get(code.co_filename)
             if kind is None:
                 kind = kind_of(code.co_filename)
-            if kind == _USERS:
+            if kind == _USERS and code not in self._wrappers:
                 at = frame.f_lasti
-                self.hops, self.code, self.at = hops, code, at
                 found = self._known.get((code, at))
-                return found if found is not None else self._new(frame, False)
+                if found is None and _is_wrapper(frame):
+                    self._wrappers.add(code)
+                else:
+                    self.hops, self.code, self.at = hops, code, at
+                    return found if found is not None else self._new(frame, False)
+            if kind == _USERS and wrapper is None:
+                wrapper = frame
             if kind == _LIBRARY and library is None:
                 library = frame
             frame = frame.f_back
             hops += 1
         self.code = None
+        if wrapper is not None:
+            found = self._known.get((wrapper.f_code, wrapper.f_lasti))
+            return found if found is not None else self._new(wrapper, False)
         if library is None:
             return NOWHERE
         found = self._known.get((library.f_code, library.f_lasti))
@@ -112,6 +128,27 @@ class Sites:
         return site
 
 
+def _is_wrapper(frame: FrameType) -> bool:
+    """Is it step() or zero_grad() of an object that stands for an optimizer, or a clear?
+
+    It does what it says; what is wrong is wrong where it is called.
+    """
+    code = frame.f_code
+    if "backward" in code.co_names:
+        return False
+    holder = type(frame.f_locals.get(code.co_varnames[0])) if code.co_argcount else type(None)
+    if issubclass(holder, (torch.nn.Module, torch.optim.Optimizer)):
+        return False
+    if _CLEARS.fullmatch(code.co_name):
+        return "step" not in code.co_names
+    if code.co_name not in _WRAPPED:
+        return False
+    if all(callable(getattr(holder, name, None)) for name in _WRAPPED):
+        return True
+    own = [each.__code__.co_names for each in vars(holder).values() if hasattr(each, "__code__")]
+    return bool(own) and _TRAINING.isdisjoint(name for names in own for name in names)
+
+
 def site_of(code: CodeType, at: int, line: int, in_library: bool = False) -> Site:
     """Return the site of the instruction `at` in `code`."""
     path = code.co_filename
@@ -124,7 +161,14 @@ def site_of(code: CodeType, at: int, line: int, in_library: bool = False) -> Sit
     text = _text_between(path, first, last, column, end) if end else _line(path, first)
     name, cell = _notebook_name(path)
     spot = Spot(name, first, column, last if end else 0, end, cell)
-    return Site(spot, text, _receiver(text), path, in_library)
+    return Site(spot, text, _receiver(text), path, in_library, _scope(code))
+
+
+def _scope(code: CodeType) -> tuple[int, int] | None:
+    if code.co_name == "<module>":
+        return None
+    lines = [line for _, _, line in code.co_lines() if line is not None]
+    return code.co_firstlineno, max(lines, default=code.co_firstlineno)
 
 
 def _position(positions: Any, index: int) -> tuple[int, int, int, int] | None:

@@ -86,7 +86,11 @@ class Callers:
 
 
 def is_counted() -> bool:
-    """Does a remainder (`i % k == 0`) decide whether the user's call that goes on is reached?"""
+    """Does a counter decide whether the user's call that goes on is reached?
+
+    A remainder (`i % k == 0`), a number that is counted up, or a loop before it that
+    fills and clears in each of its turns.
+    """
     for caller in chain_here():
         around = _around(caller.code.co_filename, caller.line)
         tests = [node.test for node in around if isinstance(node, ast.If)]
@@ -100,10 +104,11 @@ def is_counted() -> bool:
                 and each.lineno < caller.line
                 and isinstance(each.body[-1], ast.Continue)
             ]
-        if any(_has_remainder(test) for test in tests):
+        known = _Counted(around, caller.code.co_filename)
+        if any(known.counts(test) for test in tests):
             return True
-        if loops:
-            return False  # farther out, a counter decides on whole loops
+        if loops:  # farther out, a counter decides on whole loops
+            return any(map(_clears_each_turn, _before(loops[-1].body, caller.line)))
     return False
 
 
@@ -116,15 +121,65 @@ def _has_remainder(test: ast.expr) -> bool:
     )
 
 
+class _Counted:
+    """What the flags of a function stand for, and which of its numbers are counted up."""
+
+    def __init__(self, around: list[ast.AST], path: str) -> None:
+        function = next((each for each in around if isinstance(each, _Function)), None)
+        self._scope = function if function is not None else _tree(path)
+
+    def counts(self, test: ast.expr) -> bool:
+        if _has_remainder(test):
+            return True
+        names = {_last_name(node) for node in ast.walk(test)} - {""}
+        return any(self._is_told_by(node, names) for node in ast.walk(self._scope))
+
+    @staticmethod
+    def _is_told_by(node: ast.AST, names: set[str]) -> bool:
+        if isinstance(node, ast.AugAssign):
+            return isinstance(node.op, ast.Add) and _last_name(node.target) in names
+        return (
+            isinstance(node, ast.Assign)
+            and any(_last_name(target) in names for target in node.targets)
+            and _has_remainder(node.value)
+        )
+
+
+def _last_name(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _before(body: list[ast.stmt], line: int) -> list[ast.stmt]:
+    return [each for each in body if (each.end_lineno or each.lineno) < line]
+
+
+def _clears_each_turn(statement: ast.stmt) -> bool:
+    """Is it a loop with a backward in it that clears in every turn, whatever it finds?"""
+    if not isinstance(statement, (ast.For, ast.AsyncFor)):
+        return False
+    own = [each.value for each in statement.body if isinstance(each, ast.Expr)]
+    clears = [each for each in own if _is_call_of(each, "zero_grad")]
+    return bool(clears) and any(_is_call_of(each, "backward") for each in ast.walk(statement))
+
+
+def _is_call_of(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Call) and _last_name(node.func) == name
+
+
+def _tree(path: str) -> ast.Module:
+    try:
+        return ast.parse("".join(linecache.getlines(path)))
+    except (SyntaxError, ValueError, RecursionError):
+        return ast.Module([], [])
+
+
 def _around(path: str, line: int) -> list[ast.AST]:
     """Return the nodes of a file that reach over this line, the outermost first."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(path)))
-    except (SyntaxError, ValueError, RecursionError):
-        return []
     found = [
         node
-        for node in ast.walk(tree)
+        for node in ast.walk(_tree(path))
         if isinstance(node, (ast.stmt, ast.expr))
         and node.lineno <= line <= (node.end_lineno or node.lineno)
     ]

@@ -85,6 +85,7 @@ class Steps:
                 site.text,
                 scaler=scaler,
                 counted=is_counted(),
+                scope=site.scope,
             )
             call = recorder.call_here(ride.STEP, plain) if plain is not None else None
             symbol = recorder.new(key, event, call)

@@ -9,11 +9,12 @@ It reads and never runs: no import of the user's code, no torch.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.findings import Finding, in_order
 from zerograd.static.engine.buckets import Buckets
-from zerograd.static.engine.counters import first_of
+from zerograd.static.engine.counters import first_of, once_only
 from zerograd.static.engine.flow import Flow
 from zerograd.static.engine.idle import idle
 from zerograd.static.engine.ir import (
@@ -88,7 +89,8 @@ def _judge(program: Program, root: Root) -> list[Finding]:
         if isinstance(node, Loop)
     }
     firsts = {id(node): first_of(node, program, atoms) for node in nodes if isinstance(node, Loop)}
-    flow = Flow(atoms, varying, firsts)
+    onces = {id(node): once_only(node, program, atoms) for node in nodes if isinstance(node, Loop)}
+    flow = Flow(atoms, varying, firsts, onces)
     flow.run(root.block, flow.start(buckets.tracked, root.hazy))
     if flow.budget <= 0:
         program.unresolved += 1
@@ -106,9 +108,10 @@ def _atoms(nodes: list[Node]) -> dict[str, int]:
     # Where an exception may be caught, a condition that raises one leads somewhere.
     caught = {id(inner) for node in nodes if isinstance(node, Attempt) for inner in walk(node.body)}
     for node in nodes:
-        if isinstance(node, Branch) and node.atom:
+        if isinstance(node, Branch | Attempt) and node.atom:
             weight = 0
-            for inner in walk([*node.then, *node.otherwise]):
+            blocks = node.handlers if isinstance(node, Attempt) else (node.then, node.otherwise)
+            for inner in walk(list(chain(*blocks))):
                 if isinstance(inner, Happening):
                     weight += 4 * (inner.event is not None)
                 elif isinstance(inner, Haze | Reset):

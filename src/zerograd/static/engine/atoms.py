@@ -7,6 +7,7 @@ same thing are one atom, also where it was copied into a variable or handed to a
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.values import Instance
@@ -57,16 +58,23 @@ _SETTINGS = frozenset(
 class Atom:
     """What is known of one condition."""
 
-    __slots__ = ("counter", "names", "node", "text", "volatile")
+    __slots__ = ("counter", "names", "node", "tallied", "text", "volatile")
 
     def __init__(
-        self, node: ast.expr | None, text: str, names: frozenset[str], volatile: bool, counter: bool
+        self,
+        node: ast.expr | None,
+        text: str,
+        names: frozenset[str],
+        volatile: bool,
+        counter: bool,
+        tallied: bool = False,
     ) -> None:
         self.node = node
         self.text = text  # as the user wrote it
         self.names = names
         self.volatile = volatile  # may change between iterations whatever its names do
         self.counter = counter  # counts micro-batches, as far as its shape tells
+        self.tallied = tallied  # of a number that is counted up and set back
 
 
 def _is_counted(name: str) -> bool:
@@ -139,7 +147,21 @@ def atom_of(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -
             # A remainder that never changes would not be asked for.
             volatile = volatile or not _is_counted_here(frame, inner.left)
     key = f"{text}|{','.join(spelled)}"
+    tallied = isinstance(node, ast.Compare) and _is_tallied(frame, node)
+    written = frame.unit.source.segment(node)
     frame.program.note_atom(
-        key, Atom(node, frame.unit.source.segment(node), frozenset(names), volatile, counter)
+        key, Atom(node, written, frozenset(names), volatile, counter or tallied, tallied)
     )
     return key
+
+
+def _is_tallied(frame: Frame, test: ast.Compare) -> bool:
+    """Is a number asked for that the file counts up, and sets back to nothing?"""
+    if not isinstance(test.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.NotEq):
+        return False
+    text = frame.unit.source.text
+    for side in (test.left, *test.comparators):
+        name = side.id if isinstance(side, ast.Name) else getattr(side, "attr", "")
+        if name and f"{name} += " in text:
+            return bool(re.search(rf"(?<!,)[ .]{name} = 0\b", text))
+    return False

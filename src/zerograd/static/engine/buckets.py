@@ -202,6 +202,7 @@ class Buckets:
             to_none=node.to_none,
             inside=node.inside,
             leaf=leaf,
+            scope=node.scope,
         )
 
     def _reach(self, node: Happening) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from zerograd.static.engine.frame import Frame
 
 SYNC = "the window ends here"  # Accelerate's own boundary
+RAISED = "an exception was caught"
 
 _OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.NotEq: ast.Eq,

@@ -89,6 +89,47 @@ def _remainder_on_first(node: ast.expr, name: str, start: int) -> bool | None:
     return guards.truth_at(node, ast.Name(name, ast.Load()), modulo.right, start)
 
 
+def once_only(loop: Loop, program: Program, atoms: dict[str, int]) -> frozenset[int]:
+    """Return the atoms that are true in one iteration of `loop` at most.
+
+    `if i == len(data) - 1: step()` steps once in each run of its loop.
+    """
+    counter = counter_of(loop.node)
+    if counter is None:
+        return frozenset()
+    found = set()
+    for key, number in atoms.items():
+        atom = program.atoms.get(key)
+        if atom is not None and isinstance(atom.node, ast.Compare) and "==" in key.split("|", 1)[0]:
+            sides = (atom.node.left, *atom.node.comparators)
+            counted = [each for each in sides if _counts_on(each, counter[0])]
+            others = [each for each in sides if not _counts_on(each, counter[0])]
+            if len(counted) == len(others) == 1 and _stays(others[0], loop, program):
+                found.add(number)
+    return frozenset(found)
+
+
+def _counts_on(node: ast.expr, name: str) -> bool:
+    """Is it the counting variable, or that and a number written out?"""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        node = node.left if is_number(node.right) else node.right
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _stays(node: ast.expr, loop: Loop, program: Program) -> bool:
+    """Is it the same in every iteration: a length, a setting, a number?"""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Call) and not (
+            isinstance(each.func, ast.Name) and each.func.id == "len"
+        ):
+            return False
+        if isinstance(each, ast.Name) and program.is_stored(loop, each.id):
+            return False
+        if isinstance(each, ast.Attribute) and program.is_stored(loop, f".{each.attr}"):
+            return False
+    return True
+
+
 def _on_first(node: ast.expr, key: str, name: str, start: int) -> int | None:
     """Return the atom's truth in the first iteration, if it tells that one from all others."""
     if isinstance(node, ast.Name):

@@ -158,7 +158,8 @@ class EarlyClears:
 
     def _counts(self, guard: str) -> bool:
         """Is it a remainder or Accelerate's boundary, which only a loop can have?"""
-        return guard == SYNC or "%" in self._program.atoms[guard].text
+        atom = self._program.atoms[guard]
+        return guard == SYNC or "%" in atom.text or atom.tallied
 
     def _window_guards(self, node: Happening) -> Iterable[tuple[str, str, frozenset[str]]]:
         """Yield the owners whose step stands under a counter in the loop of this clear.

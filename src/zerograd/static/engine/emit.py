@@ -9,6 +9,7 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.conditions import branch
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Happening
+from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import Constant, Optimizer, Value
 
 
@@ -23,6 +24,8 @@ def emit(frame: Frame, kind: EventKind, node: ast.AST, **what: Any) -> None:
     happening = Happening(kind, unit, node, unit.source.spot(node), inside=frame.inside, **what)
     happening.loop = frame.loop
     happening.rescues = frame.program.handling > 0
+    if isinstance(frame.node, FunctionNode) and frame.site is None:
+        happening.scope = frame.node.lineno, frame.node.end_lineno or frame.node.lineno
     happening.frames = frame.program.open_frames()
     optimizer: Optimizer | None = what.get("optimizer")
     # Of an optimizer that was made elsewhere one has to think that it is prepared.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.judge import Verdict
+from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening
 
 if TYPE_CHECKING:
@@ -42,8 +43,10 @@ def is_open(
     """May the verdict be wrong because of something that cannot be seen?"""
     code = verdict.rule.code
     assert step.event is not None
-    if code in NEEDS_CERTAINTY and "[*]" in step.event.owner:
-        return True  # one of several, and not always the same one
+    picked = step.optimizer is not None and step.optimizer.picked
+    if code in NEEDS_CERTAINTY and (picked or "[*]" in step.event.owner):
+        # one of several, and not always the same one
+        return code != "ZG102" or not _is_the_same_one(step, verdict, buckets)
     if code == "ZG303" and _is_stepped_by_scaler(step, buckets):
         return True  # this step may be for runs without a scaler
     if code == "ZG402":
@@ -55,6 +58,28 @@ def is_open(
         switched = verdict.condition is not None and not varies(verdict.condition[0])
         return switched or not _is_surely_empty(step, buckets, made)
     return False
+
+
+def _is_the_same_one(step: Happening, verdict: Verdict, buckets: Buckets) -> bool:
+    """Is what was cleared the one that steps: the same name, and no index that may differ?"""
+    lost = verdict.state.lost
+    mine = _receiver(step)
+    others = [
+        _receiver(each)
+        for each in buckets.happenings
+        if lost is not None and each.spot == lost.clear
+    ]
+    return bool(others) and all(
+        other == mine or ("[" not in other + mine and other.split(".")[0] == mine.split(".")[0])
+        for other in others
+    )
+
+
+def _receiver(each: Happening) -> str:
+    call = each.node
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+        return each.unit.source.segment(call.func.value)
+    return each.name or path_of(call)
 
 
 def _is_stepped_by_scaler(step: Happening, buckets: Buckets) -> bool:

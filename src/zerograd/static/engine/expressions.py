@@ -151,11 +151,11 @@ def item_of(base: Value, index: object) -> Value:
     if isinstance(base, Several):
         if isinstance(index, int) and not base.open and -len(base.items) <= index < len(base.items):
             return base.items[index]
-        return joined(base.items) if base.items else NOTHING
+        return _picked(base.items)
     if isinstance(base, Mapping):
         if index in base.items:
             return base.items[index]
-        return joined(list(base.items.values())) if base.items else NOTHING
+        return _picked(list(base.items.values()))
     if isinstance(base, Named):
         return Named(f"{base.path}[{index!r}]" if index is not None else f"{base.path}[*]")
     if isinstance(base, Module):
@@ -165,6 +165,14 @@ def item_of(base: Value, index: object) -> Value:
     if isinstance(base, Tensor | Leaf):
         return base
     return NOTHING  # a part of a gradient is no gradient to clear
+
+
+def _picked(items: list[Value]) -> Value:
+    """Return one of some items, nobody knows which."""
+    value = joined(items) if items else NOTHING
+    if isinstance(value, Optimizer) and all(value is not each for each in items):
+        value.picked = True
+    return value
 
 
 def _several(frame: Frame, node: ast.Tuple | ast.List | ast.Set) -> Value:

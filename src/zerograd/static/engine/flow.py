@@ -41,6 +41,7 @@ from zerograd.static.engine.points import (
     join,
     known,
     one_back,
+    told_off,
 )
 
 MOST_PAIRS = 256
@@ -70,9 +71,11 @@ class Flow:
         atoms: dict[str, int],
         varying: dict[int, frozenset[int]],
         firsts: dict[int, First],
+        onces: dict[int, frozenset[int]],
     ) -> None:
         self._atoms = atoms  # key -> number
         self._firsts = firsts  # id of a loop -> what is known of its first iteration
+        self._onces = onces  # id of a loop -> atoms that are true in one iteration at most
         self._varying = varying  # id of a loop -> numbers of the atoms that change in it
         self._numbers: dict[tuple[BucketState, Doubt], int] = {}
         self.states: list[tuple[BucketState, Doubt]] = []
@@ -268,7 +271,7 @@ class Flow:
         """A handler is entered from anywhere in the body: in all states that there are."""
         if has_effect(node.finally_):
             inner = Exits()
-            whole = Attempt(node.body, node.handlers, node.otherwise, [])
+            whole = Attempt(node.body, node.handlers, node.otherwise, [], node.atom)
             end = self._attempt(whole, point, inner)
             for way in Exits.__slots__:
                 passed = self._block(node.finally_, join(getattr(inner, way)), exits)
@@ -281,6 +284,10 @@ class Flow:
         if anywhere is not None:
             # What raised may be the backward; that the gradient is absent then proves nothing.
             anywhere = self._present(anywhere, tuple(anywhere))
+        atom = self._atoms.get(node.atom)
+        if atom is not None:
+            end = assume(end, atom * 2, atom * 2 + 1) if end is not None else None
+            anywhere = assume(anywhere, atom * 2 + 1, atom * 2) if anywhere is not None else None
         if end is not None:
             end = self._block(node.otherwise, end, exits)
         ends = [end]
@@ -298,7 +305,9 @@ class Flow:
         varying = self._varying.get(id(node), frozenset())
         first = self._firsts.get(id(node), First())
         later = frozenset(each ^ 1 for each in first.only)
-        point = self._entered(node, point)
+        once = self._onces.get(id(node), frozenset())
+        over = frozenset(len(self._atoms) + atom for atom in once)  # that they have been true
+        point = self._entered(node, dropped(point, over) if over else point)
         for reset in node.fresh:
             if isinstance(reset, Reset):
                 point = self._reset(reset, point)
@@ -313,15 +322,19 @@ class Flow:
             inner = Exits()
             end = self._block(node.body, now, inner)
             exits.returns.extend(inner.returns)
-            ends.extend(dropped(each, varying) for each in inner.breaks)
+            ends.extend(dropped(each, varying | over) for each in inner.breaks)
             back = join([end, *inner.continues])
             if back is None:
                 break
+            if once:
+                back = told_off(back, once, len(self._atoms))
             back = {bucket: self._turned(pairs, varying) for bucket, pairs in back.items()}
+            if once:
+                back = told_off(back, once, len(self._atoms))
             if later:
                 back = known(back, later)
             if number >= 3 and not node.endless:
-                ends.append(dropped(back, varying))
+                ends.append(dropped(back, varying | over))
             fresh = {
                 bucket: frozenset(pairs - seen.setdefault(bucket, set()))
                 for bucket, pairs in back.items()

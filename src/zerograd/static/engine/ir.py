@@ -53,6 +53,7 @@ class Happening(Node):
         "partial",
         "rescues",
         "scaler",
+        "scope",
         "spot",
         "sure",
         "through",
@@ -96,6 +97,7 @@ class Happening(Node):
         self.inner: frozenset[str] = frozenset()  # those of branches inside its innermost loop
         self.frames: frozenset[int] = frozenset()  # the functions that were open around it
         self.behind: frozenset[str] = frozenset()  # those that may skip it by `continue`
+        self.scope: tuple[int, int] | None = None  # STEP: the lines of the function it is in
         self.marked = False
         self.rescues = False  # it stands where an exception is handled
         self.loop: Loop | None = None
@@ -216,11 +218,19 @@ class Scope(Node):
 
 
 class Attempt(Node):
-    __slots__ = ("body", "finally_", "handlers", "otherwise")
+    """`try`; its atom is true where a handler was entered."""
+
+    __slots__ = ("atom", "body", "finally_", "handlers", "otherwise")
 
     def __init__(
-        self, body: Block, handlers: list[Block], otherwise: Block, finally_: Block
+        self,
+        body: Block,
+        handlers: list[Block],
+        otherwise: Block,
+        finally_: Block,
+        atom: str = "",
     ) -> None:
+        self.atom = atom
         self.body = body
         self.handlers = handlers
         self.otherwise = otherwise

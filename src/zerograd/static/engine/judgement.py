@@ -165,6 +165,7 @@ class Judgement(EarlyClears):
             if each >= 0
             else (f"{BEFORE}{self._keys[(-each - 1) // 2]}", bool((-each - 1) % 2))
             for each in literals
+            if each // 2 < len(self._keys)  # what has been true once is for the flow alone
         )
 
     def _judge(
@@ -213,6 +214,12 @@ class Judgement(EarlyClears):
         """Judge; what Accelerate's windows leave open is settled by a window of one."""
         assert node.event is not None
         verdicts = judge_set(held, node.event, rules, self._varies_at(node))
+        verdicts = [
+            replace(each, certain=True)
+            if each.rule.code == "ZG101" and self._is_only_added_to(node, held)
+            else each
+            for each in verdicts
+        ]
         if all(each.certain for each in verdicts):
             return verdicts
         verdicts = [self._in_a_row(node, held, each) for each in verdicts]
@@ -241,6 +248,8 @@ class Judgement(EarlyClears):
         if verdict.certain or verdict.rule.code != "ZG101":
             return verdict
         passed = node.guards | node.behind
+        if any("%" in self._program.atoms[key].text for key in node.behind):
+            return verdict  # every other round may be one that clears
         alike: dict[str, States] = {
             bucket: {
                 state: kept
@@ -253,6 +262,16 @@ class Judgement(EarlyClears):
         again = judge_set(alike, node.event, [verdict.rule], self._varies_at(node))
         sure = (each for each in again if each.certain and each.condition is None)
         return next(sure, verdict)
+
+    def _is_only_added_to(self, node: Happening, held: dict[str, States]) -> bool:
+        """Is there no clear at all, so that each later step is on gradients that were used?"""
+        assert node.event is not None
+        owner = node.event.owner
+        return not self._is_ever_cleared(node) and all(
+            not state.unknown and (owner not in state.stepped or state.contributions)
+            for states in held.values()
+            for state in states
+        )
 
     def _varies_at(self, node: Happening) -> Callable[[str], bool]:
         """Return what tells whether a condition changes in the loop around `node`."""
@@ -287,7 +306,8 @@ class Judgement(EarlyClears):
         ):
             return True  # there is none to be kept from running
         if not clears and condition != verdict.condition[0]:
-            return False  # what was so one iteration back must have kept a clear from running
+            # what was so one iteration back must have kept a clear from running
+            return verdict.rule.code == "ZG101" and not self._is_ever_cleared(node)
         fixed = {
             key for key in own if node.loop is None or not self._program.varies(node.loop, key)
         }
@@ -300,6 +320,18 @@ class Judgement(EarlyClears):
             return False
         words = {word for name in _NAMES.findall(atom.text) for word in words_of(name)}
         return not words.isdisjoint(_CLEARING) or any(word.startswith("accum") for word in words)
+
+    def _is_ever_cleared(self, node: Happening) -> bool:
+        if node.loop is None or node.loop.pseudo:
+            return True  # by whom it is called, for all one knows
+        if node.optimizer is not None and (node.optimizer.picked or "[" in node.optimizer.key):
+            return True  # or another of several is what was filled
+        mine = set(node.event.buckets) if node.event is not None else set()
+        return any(
+            each.kind in (EventKind.CLEAR, EventKind.ASSIGN)
+            and (each.event is None or not mine.isdisjoint((*each.event.buckets, *each.partial)))
+            for each in self._buckets.happenings
+        )
 
     def _leaked(self, node: Happening) -> Iterable[Finding]:
         """ZG201: the states at the step leave a suspicion that nothing later takes back."""

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from zerograd.static.engine.ir import Block, Branch, Happening, Jump, Loop
+from zerograd.static.engine.ir import (
+    Attempt,
+    Block,
+    Branch,
+    Happening,
+    Jump,
+    Loop,
+)
 
 _NONE: frozenset[str] = frozenset()
 
@@ -39,8 +46,16 @@ def _mark(block: Block, around: _Around, seen: set[tuple[int, _Around]]) -> None
             within = around._replace(guards=around.guards | own, inner=around.inner | own)
         elif isinstance(node, Loop) and not node.once:
             within = _Around(around.guards)
+        elif isinstance(node, Attempt) and node.atom:
+            own = frozenset((node.atom,))
+            caught = around._replace(guards=around.guards | own, inner=around.inner | own)
+            for part in node.handlers:
+                _mark(part, caught, seen)
         for part in node.blocks():
-            _mark(part, within, seen)
+            if not (isinstance(node, Attempt) and any(part is each for each in node.handlers)):
+                _mark(part, within, seen)
+        if isinstance(node, Attempt) and node.atom and any(map(_skips, node.handlers)):
+            around = around._replace(behind=around.behind | {node.atom})
         if isinstance(node, Branch) and node.atom and _skips(node.then) != _skips(node.otherwise):
             # `if …: continue` guards all that follows
             around = around._replace(behind=around.behind | {node.atom})

@@ -56,6 +56,27 @@ def known(point: Point, literals: Literals) -> Point:
     }
 
 
+def told_off(point: Point, once: frozenset[int], atoms: int) -> Point:
+    """Return the point with what was true, and is true once at most, known to be over.
+
+    Of `atoms` atoms number n is over under the number n + atoms.
+    """
+    after: Point = {}
+    for bucket, pairs in point.items():
+        found = set()
+        for number, literals in pairs:
+            more = set(literals)
+            for atom in once:
+                over = (atoms + atom) * 2 + 1
+                if atom * 2 + 1 in literals:
+                    more.add(over)
+                elif over in literals:
+                    more.add(atom * 2)
+            found.add((number, frozenset(more)))
+        after[bucket] = frozenset(found)
+    return after
+
+
 def is_reachable(point: Point) -> bool:
     return not point or any(point.values())
 

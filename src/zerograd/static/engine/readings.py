@@ -7,10 +7,12 @@ parameters are bound, and never deeper than needed.
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.assignments import bind
+from zerograd.static.engine.decorators import is_decorated_to_act, with_decorators
 from zerograd.static.engine.expressions import attribute, evaluate
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Block, Haze, Scope, has_effect
@@ -33,6 +35,7 @@ from zerograd.static.engine.values import (
     Tensor,
     Value,
 )
+from zerograd.static.engine.words import clears_by_name
 
 if TYPE_CHECKING:
     from zerograd.static.project import Project
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
 DEEPEST = 10  # calls followed into each other
 MOST_READINGS = 400  # functions read for one file
 _WRAPPED = ("step", "zero_grad")
+_ACTS = re.compile(r"backward\(|\.step\(")
+_TRAINS = re.compile(r"backward\(|zero_grad|\.grad\b|clip|scale")
 
 
 class Readings(Lineage):
@@ -56,6 +61,7 @@ class Readings(Lineage):
         self._reading: list[int] = []
         self._stack: list[int] = []  # numbers of the frames being read, outermost first
         self._frames = 0
+        self.decorated: dict[tuple[int, str], Function] = {}
 
     evaluate = staticmethod(evaluate)
 
@@ -89,6 +95,9 @@ class Readings(Lineage):
         self, frame: Frame, node: ast.AST, function: Function, arguments: Arguments
     ) -> Value:
         """Follow a call into a function of the project and return what it gives back."""
+        self.called.add(id(function.node))
+        if isinstance(function.node, FunctionNode) and function.node.decorator_list:
+            function = with_decorators(self, function)
         body = function.node
         self.called.add(id(body))
         arguments = arguments.after(function.given, function.named)
@@ -128,29 +137,21 @@ class Readings(Lineage):
             # else: it gives back what it made, and each call makes another
         scope, value = known
         if scope is not None:
-            if self._is_decorated_to_act(function):
+            if is_decorated_to_act(self, function):
                 frame.emit(Haze(None, whole=True))  # what it does around, nobody knows to whom
             frame.emit(scope)
         return value
 
-    def _is_decorated_to_act(self, function: Function) -> bool:
-        """Does a decorator of the project do something to gradients?"""
-        for each in getattr(function.node, "decorator_list", ()):
-            name = each.func if isinstance(each, ast.Call) else each
-            if isinstance(name, ast.Name):
-                found = self.global_value(function.unit, name.id)
-                if isinstance(found, Function) and found.unit.has_events(found.node):
-                    return True
-        return False
-
     def _is_wrapper(self, function: Function) -> bool:
-        """Is it step() or zero_grad() of an object that stands for an optimizer?"""
-        cls = function.owner
-        return (
-            cls is not None
-            and getattr(function.node, "name", "") in _WRAPPED
-            and all(any(name in each.methods for each in self.lineage(cls)) for name in _WRAPPED)
-        )
+        """Is it step() or zero_grad() of an object that stands for an optimizer, or a clear?"""
+        cls, name = function.owner, getattr(function.node, "name", "")
+        if clears_by_name(name):
+            return not _ACTS.search(function.unit.text_of(function.node))
+        if cls is None or name not in _WRAPPED:
+            return False
+        if all(any(each in one.methods for one in self.lineage(cls)) for each in _WRAPPED):
+            return True
+        return not _TRAINS.search(cls.unit.text_of(cls.node))  # all that it does is to step
 
     def _is_worth_reading(self, function: Function, arguments: Arguments) -> bool:
         if isinstance(function.node, ast.Lambda) or function.unit.has_events(function.node):
@@ -271,6 +272,9 @@ class Readings(Lineage):
                 frame.locals[name] = Constant(default.value)
                 return
             value = self._annotated(function, name)
+            if value is None and isinstance(default, ast.Name | ast.Attribute) and not unknown:
+                found = evaluate(self.frame(function.unit), default)
+                value = found if isinstance(found, External | Class | Function) else None
         if value is NOTHING or value is None:
             value = Named(name if len(self._reading) == 0 else f"{name}@{frame.number}")
         frame.locals[name] = value

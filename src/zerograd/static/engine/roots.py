@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,15 @@ from zerograd.static.engine.unit import ClassUnit, FunctionNode
 from zerograd.static.engine.values import Function, Instance
 
 if TYPE_CHECKING:
+    from zerograd.static.engine.frame import Frame
     from zerograd.static.engine.program import Program
 
 
 _CLEARING = re.compile(
     r"zero_grads?\s*\(|zero_grad\s*=\s*True|\.grad\s*=\s*None|\.grad\.zero_|\.grad\.data\.zero_"
 )
+_MAY_CLEAR = re.compile(r"zero_|\.grad\b(?!\s+is\b)|set_to_none")
+_OF_TORCH = frozenset(("torch", "torchvision", "torchaudio", "numpy"))
 _COMMON = frozenset(("step", "update", "train", "forward", "run", "__call__"))
 
 
@@ -118,7 +122,7 @@ def _read(program: Program, function: Function, cls: ClassUnit | None) -> Iterat
     closures = len(program.closures)
     program.invoke(frame, function.node, function, Arguments.of_nobody())
     block = frame.out
-    for closure, outer in program.closures[closures:]:
+    for closure, outer in _from(program.closures, closures):
         if id(closure.node) not in program.called and program.main.has_events(closure.node):
             inner = program.frame(closure.unit, closure=outer.locals)
             program.invoke(inner, closure.node, closure, Arguments.of_nobody())
@@ -130,7 +134,7 @@ def _read(program: Program, function: Function, cls: ClassUnit | None) -> Iterat
             ):
                 block = [*block, *_looped(inner.out)]
             elif inner.out:  # who calls it may clear
-                yield Root(_looped(inner.out), hazy=True, doubted=True)
+                yield Root(_looped(inner.out), hazy=True, doubted=not _is_all(program))
     name = getattr(function.node, "name", "")
     if not block:
         return
@@ -140,8 +144,16 @@ def _read(program: Program, function: Function, cls: ClassUnit | None) -> Iterat
         return
     owned = cls is not None and _owns_its_optimizers(block) and not program.has_unseen_base(cls)
     whole = owned or _computes_its_loss(program, function.node, block)
-    doubted = not whole or _others_clear(program, function, cls, _stepped(block))
+    apart = not whole or _others_clear(program, function, cls, _stepped(block))
+    doubted = apart and not _is_all(program)
     yield Root(_looped(block), hazy=True, doubted=doubted)
+
+
+def _from(found: list[tuple[Function, Frame]], start: int) -> Iterator[tuple[Function, Frame]]:
+    """Go through a list that grows on the way: functions are made inside functions."""
+    while start < len(found):
+        yield found[start]
+        start += 1
 
 
 def _is_returned(program: Program, outer: ast.AST | None, inner: ast.AST) -> bool:
@@ -300,6 +312,22 @@ def _is_apart(method: str, name: str, optimizers: frozenset[str]) -> bool:
     )
     makes = all(re.search(rf"(?<![\w.]){each}\s*=[^=]", method) for each in spelled)
     return bool(spelled) and (trains or makes)
+
+
+def _is_all(program: Program) -> bool:
+    """Is the file a whole program, which runs itself, and clears nowhere?"""
+    unit = program.main
+    if _MAY_CLEAR.search(unit.source.text):
+        return False
+    outside = {dotted.split(".")[0] for dotted, _, _ in unit.imports.values()}
+    if outside - sys.stdlib_module_names - _OF_TORCH:
+        return False  # some trainer of theirs may
+    return any(
+        isinstance(node, ast.For | ast.While | ast.With)
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+        or (isinstance(node, ast.If) and "__main__" in unit.text_of(node))
+        for node in unit.source.tree.body
+    )
 
 
 def _is_cleared_outside(program: Program, maker: ast.AST | None) -> bool:

@@ -15,7 +15,7 @@ from zerograd.static.engine.assignments import (
     peek,
 )
 from zerograd.static.engine.choices import last_choice
-from zerograd.static.engine.conditions import branch, opaque_test, test_of
+from zerograd.static.engine.conditions import RAISED, branch, opaque_test, test_of
 from zerograd.static.engine.contexts import read_with
 from zerograd.static.engine.endings import ends_program, leaves
 from zerograd.static.engine.expressions import evaluate, items_of
@@ -289,7 +289,10 @@ def _try(frame: Frame, node: Any) -> None:
     otherwise = read_block(frame, node.orelse)
     final = read_block(frame, node.finalbody)
     if body or any(handlers) or otherwise or final:
-        frame.emit(Attempt(body, handlers, otherwise, final))
+        key = f"{RAISED}|{id(node)}" if any(handlers) else ""
+        if key:
+            frame.program.note_opaque(key, RAISED)
+        frame.emit(Attempt(body, handlers, otherwise, final, key))
 
 
 def _catches_absence(handler: ast.ExceptHandler) -> bool:

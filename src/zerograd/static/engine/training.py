@@ -9,7 +9,7 @@ from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.conditions import ALWAYS, branch, test_of
 from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.frame import Frame, path_of
-from zerograd.static.engine.ir import Block, Haze
+from zerograd.static.engine.ir import Block, Happening, Haze, walk
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.values import (
     NOTHING,
@@ -108,6 +108,12 @@ def clear(frame: Frame, node: ast.AST, target: Value, arguments: Arguments) -> N
         frame.emit(Haze(None, whole=True))  # somebody's gradients are gone, nobody knows whose
 
 
+def _fills(block: Block) -> bool:
+    return any(
+        isinstance(each, Happening) and each.kind is EventKind.BACKWARD for each in walk(block)
+    )
+
+
 def step(
     frame: Frame,
     node: ast.AST,
@@ -125,8 +131,9 @@ def step(
     handed = (each for value in arguments.all() for each in leaves_of(value))
     closure = next((each for each in handed if isinstance(each, Function)), None)
     if closure is not None and isinstance(node, ast.Call):
+        before = len(frame.out)
         frame.program.invoke(frame, node, closure, Arguments.none())
-        if not closure.unit.mentions(closure.node, "backward"):
+        if not closure.unit.mentions(closure.node, "backward") and not _fills(frame.out[before:]):
             frame.emit(Haze(keys_of(optimizer), whole=True))  # it goes backward by itself
             return
     name = path_of(named_at) or optimizer.key

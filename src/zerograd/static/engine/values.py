@@ -138,7 +138,7 @@ class Gradient(Value):
 class Optimizer(Value):
     """An optimizer; `keys` are the buckets it holds, None where they cannot be told."""
 
-    __slots__ = ("clears_itself", "key", "keys", "lasting", "windowed")
+    __slots__ = ("clears_itself", "key", "keys", "lasting", "picked", "windowed")
 
     def __init__(self, key: str, keys: frozenset[str] | None) -> None:
         self.key = key
@@ -146,6 +146,7 @@ class Optimizer(Value):
         self.windowed = False  # prepared by Accelerate: acts at the window's end only
         self.clears_itself = False
         self.lasting = True  # not made by the function that was being read
+        self.picked = False  # one of several, by an index that cannot be told
 
     @property
     def ident(self) -> str:
@@ -272,7 +273,7 @@ class Mapping(Value):
 class Function(Value):
     """A function of the project, with what it closes over and what it is bound to."""
 
-    __slots__ = ("bound", "closure", "given", "maker", "named", "node", "owner", "unit")
+    __slots__ = ("bare", "bound", "closure", "given", "maker", "named", "node", "owner", "unit")
 
     def __init__(
         self,
@@ -291,6 +292,7 @@ class Function(Value):
         self.maker: Frame | None = None  # the frame it was defined in
         self.given: tuple[Value, ...] = ()  # arguments that functools.partial put in front
         self.named: dict[str, Value] = {}  # and those it gave by name
+        self.bare = False  # as written, without what its decorators put around it
 
     @property
     def ident(self) -> str:
