@@ -13,12 +13,9 @@ if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
 
 
-def is_called_off(unscale: Happening, buckets: Buckets, program: Program) -> bool:
-    """Does every update stand under a condition that is made up after the unscale?
-
-    What is decided later cannot be the same condition in other words.
-    """
-    updates = [
+def updates_after(unscale: Happening, buckets: Buckets) -> list[Happening]:
+    """Return the updates that follow the unscale in its function and loop."""
+    return [
         each
         for each in buckets.happenings
         if each.kind is EventKind.SCALER_UPDATE
@@ -27,7 +24,15 @@ def is_called_off(unscale: Happening, buckets: Buckets, program: Program) -> boo
         and each.unit is unscale.unit
         and each.spot.line > unscale.spot.line
     ]
-    return bool(updates) and all(
+
+
+def are_called_off(updates: list[Happening], unscale: Happening, program: Program) -> bool:
+    """Does each of them stand under a condition that is made up after the unscale?
+
+    What is decided before may be the same condition in other words; what is decided
+    later cannot.
+    """
+    return all(
         any(_is_made_up_after(unscale, atom, program) for atom in each.guards - unscale.guards)
         for each in updates
     )

@@ -90,7 +90,7 @@ def _if(frame: Frame, node: ast.If) -> None:
     program.conditional += test.kind not in ("always", "never")
     then = read_block(frame, node.body) if test.kind != "never" else []
     after_then, frame.locals = frame.locals, dict(before)
-    otherwise = read_block(frame, last_choice(node)) if test.kind != "always" else []
+    otherwise = _read_otherwise(frame, node) if test.kind != "always" else []
     program.conditional -= test.kind not in ("always", "never")
     if test.kind in ("always", "never"):
         _read_unreached(frame, node.body if test.kind == "never" else node.orelse)
@@ -103,6 +103,17 @@ def _if(frame: Frame, node: ast.If) -> None:
         test.kind,
     )
     frame.out.extend(branch(test, then, otherwise))
+
+
+def _read_otherwise(frame: Frame, node: ast.If) -> Block:
+    """Read the other branch; where it is the last of some choices, its condition holds there."""
+    body = last_choice(node)
+    otherwise = read_block(frame, body)
+    if body is node.orelse or not otherwise:
+        return otherwise
+    assert isinstance(node.orelse[0], ast.If)
+    test = test_of(frame, node.orelse[0].test)
+    return branch(test, otherwise, [RAISE]) if test.kind == "atom" else otherwise
 
 
 def _read_unreached(frame: Frame, body: list[ast.stmt]) -> None:
