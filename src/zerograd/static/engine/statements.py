@@ -37,6 +37,7 @@ from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.stores import names_stored
 from zerograd.static.engine.uncalled import uncalled
 from zerograd.static.engine.unit import ClassUnit
+from zerograd.static.engine.turns import has_its_own_each_turn
 from zerograd.static.engine.values import (
     NOTHING,
     Class,
@@ -188,9 +189,9 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
             bind(frame, node.target, item)
             frame.out.extend(_rounds(frame, node.body))
         return
-    if lasting and len(items) == 1:
+    if (lasting and len(items) == 1) or has_its_own_each_turn(node):
         # A list of unknown length: what is done to one is done to each.
-        bind(frame, node.target, items[0])
+        bind(frame, node.target, items[0] if items else NOTHING)
         frame.out.extend(_rounds(frame, node.body))
         return
     loop = Loop(node, frame.loop)

@@ -1,0 +1,47 @@
+"""Loops in which each turn has an optimizer of its own, looked up by the turn's number or name."""
+
+from __future__ import annotations
+
+import ast
+
+_ACTS = frozenset({"step", "zero_grad"})
+
+
+def has_its_own_each_turn(loop: ast.For | ast.AsyncFor) -> bool:
+    """Is all that steps or clears in the loop looked up by its target?
+
+    `for i in range(n): … optimizers[i].step()` does one thing to each of them, as
+    `for optimizer in optimizers: …` does.
+    """
+    targets = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+    acting = [
+        each.func.value
+        for part in loop.body
+        for each in ast.walk(part)
+        if isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Attribute)
+        and each.func.attr in _ACTS
+    ]
+    if not acting:
+        return False
+    looked_up = {
+        name.id
+        for part in loop.body
+        for each in ast.walk(part)
+        if isinstance(each, ast.Assign) and _is_looked_up(each.value, targets)
+        for target in each.targets
+        for name in ast.walk(target)
+        if isinstance(name, ast.Name)
+    }
+    return all(
+        _is_looked_up(each, targets) or (isinstance(each, ast.Name) and each.id in looked_up)
+        for each in acting
+    )
+
+
+def _is_looked_up(node: ast.expr, targets: set[str]) -> bool:
+    return (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.slice, ast.Name)
+        and node.slice.id in targets
+    )
