@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
@@ -13,26 +14,25 @@ if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
 
 
-def updates_after(unscale: Happening, buckets: Buckets) -> list[Happening]:
-    """Return the updates that follow the unscale in its function and loop."""
-    return [
-        each
-        for each in buckets.happenings
-        if each.kind is EventKind.SCALER_UPDATE
-        and each.scaler == unscale.scaler
-        and each.loop is unscale.loop
-        and each.unit is unscale.unit
-        and each.spot.line > unscale.spot.line
-    ]
+def may_be_updated(
+    unscale: Happening, buckets: Buckets, program: Program, varies: Callable[[str], bool]
+) -> bool:
+    """Is there an update after it under a condition that may be the unscale's in other words?
 
-
-def are_called_off(updates: list[Happening], unscale: Happening, program: Program) -> bool:
-    """Does each of them stand under a condition that is made up after the unscale?
-
-    What is decided before may be the same condition in other words; what is decided
-    later cannot.
+    That is one that was decided before the unscale, and is the same in every round.
     """
-    return all(
+    updates = _updates_after(unscale, buckets)
+    return any(
+        not varies(atom) and not _is_made_up_after(unscale, atom, program)
+        for each in updates
+        for atom in each.guards - unscale.guards
+    )
+
+
+def is_called_off(unscale: Happening, buckets: Buckets, program: Program) -> bool:
+    """Does every update stand under a condition that is made up after the unscale?"""
+    updates = _updates_after(unscale, buckets)
+    return bool(updates) and all(
         any(_is_made_up_after(unscale, atom, program) for atom in each.guards - unscale.guards)
         for each in updates
     )
@@ -47,6 +47,18 @@ def is_second_of_a_round(unscale: Happening, buckets: Buckets) -> bool:
         and not unscale.guards <= each.guards
         for each in buckets.happenings
     )
+
+
+def _updates_after(unscale: Happening, buckets: Buckets) -> list[Happening]:
+    return [
+        each
+        for each in buckets.happenings
+        if each.kind is EventKind.SCALER_UPDATE
+        and each.scaler == unscale.scaler
+        and each.loop is unscale.loop
+        and each.unit is unscale.unit
+        and each.spot.line > unscale.spot.line
+    ]
 
 
 def _is_made_up_after(unscale: Happening, key: str, program: Program) -> bool:

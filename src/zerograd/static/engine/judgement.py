@@ -19,7 +19,7 @@ from zerograd.rules.stale_gradient import by_hand
 from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.early import EarlyClears
 from zerograd.static.engine.emptiness import NEEDS_CERTAINTY, is_open
-from zerograd.static.engine.halfway import are_called_off, is_second_of_a_round, updates_after
+from zerograd.static.engine.halfway import is_called_off, is_second_of_a_round, may_be_updated
 from zerograd.static.engine.ir import Block, Doubt, Happening
 from zerograd.static.engine.marks import mark_guards
 from zerograd.static.engine.objects import is_by_hand
@@ -141,8 +141,10 @@ class Judgement(EarlyClears):
         if "[*]" in node.event.owner or is_second_of_a_round(node, self._buckets):
             return  # one of several, and not always the same one
         for found in self._judge(node, _AT_UNSCALE, node.event.buckets):
-            updates = updates_after(node, self._buckets)
-            sure = are_called_off(updates, node, self._program) if updates else found.certain
+            sure = found.certain and not may_be_updated(
+                node, self._buckets, self._program, self._varies_at(node)
+            )
+            sure = sure or is_called_off(node, self._buckets, self._program)
             yield replace(found, certain=sure and not self._is_doubted(node))
 
     def _states(self, node: Happening, bucket: str, *, certain_only: bool) -> States:

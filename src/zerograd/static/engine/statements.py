@@ -35,9 +35,9 @@ from zerograd.static.engine.ir import (
 )
 from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.stores import names_stored
+from zerograd.static.engine.turns import has_its_own_each_turn
 from zerograd.static.engine.uncalled import uncalled
 from zerograd.static.engine.unit import ClassUnit
-from zerograd.static.engine.turns import has_its_own_each_turn
 from zerograd.static.engine.values import (
     NOTHING,
     Class,
