@@ -13,6 +13,7 @@ from torch import nn  # noqa: E402
 
 from zerograd import watch  # noqa: E402
 from zerograd.lifecycle.findings import Live  # noqa: E402
+from zerograd.runtime import leaves, names  # noqa: E402
 
 
 def told(watching):
@@ -23,6 +24,13 @@ def told(watching):
 # Weights that are updated by hand.
 
 
+@pytest.fixture
+def no_networks(monkeypatch):
+    """Other tests' networks may still be alive in this process; a script has only its own."""
+    monkeypatch.setattr(leaves, "has_networks", lambda: False)
+
+
+@pytest.mark.usefixtures("no_networks")
 @pytest.mark.parametrize("kind", [nn.Parameter, torch.Tensor.requires_grad_])
 def test_each_update_by_hand_is_told_at_its_own_line(kind):
     w, b = kind(torch.ones(3, 1)), kind(torch.zeros(1))
@@ -41,6 +49,7 @@ def test_each_update_by_hand_is_told_at_its_own_line(kind):
     assert second.advice == "clear b.grad after each update"
 
 
+@pytest.mark.usefixtures("no_networks")
 def test_an_update_by_hand_is_told_though_its_gradient_is_gone():
     w = torch.ones(3, 1).requires_grad_()
     with watch(policy="collect") as watching:
@@ -51,6 +60,11 @@ def test_an_update_by_hand_is_told_though_its_gradient_is_gone():
             with torch.no_grad():
                 w -= 0.01 * w.grad
     assert told(watching) == [("ZG101", "w -= 0.01 * w.grad")]
+
+
+def test_a_network_that_is_alive_is_noticed():
+    network = nn.Linear(1, 1)
+    assert names.has_networks() and network
 
 
 def test_updates_by_hand_that_are_cleared_are_right():

@@ -15,11 +15,13 @@ def _breaks(before: BucketState, event: Event) -> bool:
 
 
 def _tells(before: BucketState, event: Event) -> Story:
-    used = before.contributions[-1] if before.contributions else None
+    if not before.contributions:
+        return Story(event.spot, ((event.spot, "comes before there is anything to clip"),))
+    used = before.contributions[-1]
     return Story(
         event.spot,
         (
-            (used.used_at if used else None, "steps on the unclipped gradients"),
+            (used.used_at, "steps on the unclipped gradients"),
             (event.spot, "clips what has been used already"),
         ),
     )
