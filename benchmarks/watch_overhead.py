@@ -210,7 +210,7 @@ def main() -> None:
         count = max(4, 5_000 // parameters)
         name = f"{parameters:,} parameters"
         rows.append(compare(name, many(parameters), Watched(), blocks=5 * scale, count=count))
-    beside = (options.rivals, options.rivals_folder)
+    beside = (os.path.abspath(options.rivals), options.rivals_folder)  # a link stays a link
     rows += side_by_side(*beside, "tiny MLP", ("64", "16"), blocks=5 * scale, count=500)
     rows += side_by_side(*beside, "10 ms step", ("1024", "256"), blocks=3 * scale, count=20)
     result: dict[str, Any] = {

@@ -1,10 +1,10 @@
 """Riding along: in a loop that has come round the same way often enough, calls are only ticked off.
 
-The hooks then compare each call with the one that is due, by the user's frame and
-the object called, and nothing else happens. A call that is not the one due ends the
-ride, and so does every sixteenth lap, which is watched with full care; where all is
-done in calls, and nothing to `.grad` by hand, later every 256th. So a new order of
-calls is seen at once, and work by hand soon after it begins.
+The hooks then compare each call with the one that is due, by the object called or, where
+that does not tell, by the user's frame, and nothing else happens. A call that is not the
+one due ends the ride, and so does every sixteenth lap, which is watched with full care;
+where all is done in calls, and nothing to `.grad` by hand, later every 256th. So a new
+order of calls is seen at once, and work by hand soon after it begins.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ class Leg:
     at: int
     kind: int
     node: Node  # of the judge, before it
+    looks: bool  # at the user's frame
     symbols: tuple[Symbol, ...] = ()  # it, after what was done by hand before it
     window: tuple[Event, Window] | None = None  # closed by it, to be counted
     next: Leg = field(init=False)
@@ -149,33 +150,34 @@ class Ride:
         """
         leg = self.leg
         if leg.key == key:
-            try:
-                frame = _getframe(leg.depth)
-            except ValueError:
-                return self._ends(key)
-            # The code is looked at once a lap: other code hardly calls the same in the same places.
-            if frame.f_lasti == leg.at and (not leg.is_last or frame.f_code is leg.code):
-                canary = leg.canary
-                if canary is not None:
-                    # Is the gradient that the call is about there, or not, as in every lap?
-                    parameter = canary()
-                    if parameter is None or (parameter.grad is None) is leg.is_present:
-                        return self._ends(key)
-                    if leg.is_zeroed and self.laps & 1 and torch_facts.peek(parameter.grad):
-                        return self._ends(key)
-                self.leg = leg.next
-                if self._trace is not None:
-                    if self.stamps is None:
-                        self._trace.leg(leg)
-                    else:
-                        self.stamps.append(perf_counter())
-                if leg.is_last:
-                    self.laps += 1
-                    if self._trace is not None and self.laps >= self.due:
-                        self._trace.laps()
-                    if self.laps >= self._most or self._closes or get_ident() != self.thread:
-                        self._end_lap()
-                return True
+            if leg.looks:
+                try:
+                    frame = _getframe(leg.depth)
+                except ValueError:
+                    return self._ends(key)
+                if frame.f_lasti != leg.at or frame.f_code is not leg.code:
+                    return self._ends(key)
+            canary = leg.canary
+            if canary is not None:
+                # Is the gradient that the call is about there, or not, as in every lap?
+                parameter = canary()
+                if parameter is None or (parameter.grad is None) is leg.is_present:
+                    return self._ends(key)
+                if leg.is_zeroed and self.laps & 1 and torch_facts.peek(parameter.grad):
+                    return self._ends(key)
+            self.leg = leg.next
+            if self._trace is not None:
+                if self.stamps is None:
+                    self._trace.leg(leg)
+                else:
+                    self.stamps.append(perf_counter())
+            if leg.is_last:
+                self.laps += 1
+                if self._trace is not None and self.laps >= self.due:
+                    self._trace.laps()
+                if self.laps >= self._most or self._closes or get_ident() != self.thread:
+                    self._end_lap()
+            return True
         return self._ends(key)
 
     def _ends(self, key: int) -> bool:
@@ -281,10 +283,14 @@ class Rounds:
 def _ring_of(passed: Sequence[_Passed]) -> Ring:
     legs: list[Leg] = []
     due: tuple[Symbol, ...] = ()
+    has_places = any(call is not None and call.kind == BACKWARD for _, _, call, _ in passed)
     for symbol, node, call, window in passed:
         due = (*due, symbol)
         if call is not None:
-            leg = Leg(call.key, call.depth, call.code, call.at, call.kind, node, due)
+            # A backward or a clip is known by its place alone. What its holder tells apart
+            # does the same to the same gradients wherever it stands.
+            looks = not has_places or call.kind in (BACKWARD, CLIP)
+            leg = Leg(call.key, call.depth, call.code, call.at, call.kind, node, looks, due)
             leg.window = (symbol.event, window) if window is not None else None
             legs.append(leg)
             due = ()
