@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -23,6 +21,7 @@ from zerograd.static.engine.halfway import is_called_off, is_second_of_a_round, 
 from zerograd.static.engine.ir import Block, Doubt, Happening
 from zerograd.static.engine.marks import mark_guards
 from zerograd.static.engine.objects import is_by_hand
+from zerograd.static.engine.plausible import BEFORE, is_ever_cleared, is_plausible
 from zerograd.static.engine.unscaled import is_clipped_scaled
 from zerograd.static.engine.vain import CLIPPED_TOO_SOON, is_clipped_too_soon
 from zerograd.static.engine.words import OPTIMIZER_WORDS, words_of
@@ -36,14 +35,9 @@ _AT_STEP = tuple(
     BY_CODE[code]
     for code in ("ZG101", "ZG102", "ZG202", "ZG302", "ZG303", "ZG305", "ZG401", "ZG402")
 )
-_NAMES = re.compile(r"[A-Za-z_]\w*")
-_CLEARING = frozenset(("zero", "zeros", "zerograd", "clear", "reset", "retain", "keep"))
 _ONLY_IN_LOOPS = frozenset(("ZG202", "ZG401", "ZG402"))
 _AT_CLIP = (BY_CODE["ZG301"], BY_CODE["ZG304"])
 _AT_UNSCALE = (BY_CODE["ZG302"],)
-
-
-BEFORE = "one iteration back: "
 
 
 States = dict[BucketState, list[frozenset[Literal]]]
@@ -190,7 +184,7 @@ class Judgement(EarlyClears):
             lone = node.loop is None or (node.loop.pseudo and verdict.rule.code == "ZG202")
             if lone and verdict.rule.code in _ONLY_IN_LOOPS:
                 continue  # done once, as schedulers' demos and warm-ups do
-            certain = verdict.certain and self._is_plausible(node, verdict)
+            certain = verdict.certain and is_plausible(node, verdict, self._buckets, self._program)
             certain = certain and not (self._is_doubted(node) and verdict.rule.after_step)
             certain = certain and not is_open(
                 node, verdict, self._buckets, self._program.made, self._varies_at(node)
@@ -270,7 +264,7 @@ class Judgement(EarlyClears):
         """Is there no clear at all, so that each later step is on gradients that were used?"""
         assert node.event is not None
         owner = node.event.owner
-        return not self._is_ever_cleared(node) and all(
+        return not is_ever_cleared(node, self._buckets) and all(
             not state.unknown and (owner not in state.stepped or state.contributions)
             for states in held.values()
             for state in states
@@ -282,59 +276,6 @@ class Judgement(EarlyClears):
         if loop is None:
             return lambda key: False
         return lambda key: key.startswith(BEFORE) or self._program.varies(loop, key)
-
-    def _is_plausible(self, node: Happening, verdict: Verdict) -> bool:
-        """A condition that guards the clear but not the step must not hide one that guards both.
-
-        If the step has a guard of its own that the clear has not, the two may be
-        the same condition in other words: that is not for us to say.
-        """
-        if verdict.condition is None:
-            return True
-        own = node.guards
-        condition = verdict.condition[0]
-        if condition in own:
-            return True
-        condition = condition.removeprefix(BEFORE)
-        if self._is_about_clearing(condition):
-            return False
-        missed = EventKind.SCALER_UPDATE if verdict.rule.code == "ZG302" else EventKind.CLEAR
-        clears = [
-            each
-            for each in self._buckets.happenings
-            if each.kind is missed and condition in each.guards
-        ]
-        if missed is EventKind.SCALER_UPDATE and not any(
-            each.kind is missed for each in self._buckets.happenings
-        ):
-            return True  # there is none to be kept from running
-        if not clears and condition != verdict.condition[0]:
-            # what was so one iteration back must have kept a clear from running
-            return verdict.rule.code == "ZG101" and not self._is_ever_cleared(node)
-        fixed = {
-            key for key in own if node.loop is None or not self._program.varies(node.loop, key)
-        }
-        return not clears or any(own - fixed <= each.guards for each in clears)
-
-    def _is_about_clearing(self, condition: str) -> bool:
-        """Is it a switch whose name says that gradients are kept, or cleared? Then it is meant."""
-        atom = self._program.atoms.get(condition)
-        if atom is None or not isinstance(atom.node, ast.Name | ast.Attribute | ast.Call):
-            return False
-        words = {word for name in _NAMES.findall(atom.text) for word in words_of(name)}
-        return not words.isdisjoint(_CLEARING) or any(word.startswith("accum") for word in words)
-
-    def _is_ever_cleared(self, node: Happening) -> bool:
-        if node.loop is None or node.loop.pseudo:
-            return True  # by whom it is called, for all one knows
-        if node.optimizer is not None and (node.optimizer.picked or "[" in node.optimizer.key):
-            return True  # or another of several is what was filled
-        mine = set(node.event.buckets) if node.event is not None else set()
-        return any(
-            each.kind in (EventKind.CLEAR, EventKind.ASSIGN)
-            and (each.event is None or not mine.isdisjoint((*each.event.buckets, *each.partial)))
-            for each in self._buckets.happenings
-        )
 
     def _leaked(self, node: Happening) -> Iterable[Finding]:
         """ZG201: the states at the step leave a suspicion that nothing later takes back."""

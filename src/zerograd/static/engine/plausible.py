@@ -1,0 +1,73 @@
+"""Whether a path that breaks a rule is one that the program can take, and does not mean to."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.events import EventKind
+from zerograd.lifecycle.judge import Verdict
+from zerograd.static.engine.ir import Happening
+from zerograd.static.engine.words import words_of
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.buckets import Buckets
+    from zerograd.static.engine.program import Program
+
+BEFORE = "one iteration back: "
+_NAMES = re.compile(r"[A-Za-z_]\w*")
+_CLEARING = frozenset(("zero", "zeros", "zerograd", "clear", "reset", "retain", "keep"))
+
+
+def is_plausible(node: Happening, verdict: Verdict, buckets: Buckets, program: Program) -> bool:
+    """A condition that guards the clear but not the step must not hide one that guards both.
+
+    If the step has a guard of its own that the clear has not, the two may be
+    the same condition in other words: that is not for us to say.
+    """
+    if verdict.condition is None:
+        return True
+    own = node.guards
+    condition = verdict.condition[0]
+    if condition in own:
+        return True
+    condition = condition.removeprefix(BEFORE)
+    if _is_about_clearing(condition, program):
+        return False
+    missed = EventKind.SCALER_UPDATE if verdict.rule.code == "ZG302" else EventKind.CLEAR
+    clears = [
+        each for each in buckets.happenings if each.kind is missed and condition in each.guards
+    ]
+    if missed is EventKind.SCALER_UPDATE and not any(
+        each.kind is missed for each in buckets.happenings
+    ):
+        return True  # there is none to be kept from running
+    if not clears and condition != verdict.condition[0]:
+        # what was so one iteration back must have kept a clear from running
+        return verdict.rule.code == "ZG101" and not is_ever_cleared(node, buckets)
+    fixed = {key for key in own if node.loop is None or not program.varies(node.loop, key)}
+    return not clears or any(own - fixed <= each.guards for each in clears)
+
+
+def is_ever_cleared(node: Happening, buckets: Buckets) -> bool:
+    """May anything at all clear what this step uses?"""
+    if node.loop is None or node.loop.pseudo:
+        return True  # by whom it is called, for all one knows
+    if node.optimizer is not None and (node.optimizer.picked or "[" in node.optimizer.key):
+        return True  # or another of several is what was filled
+    mine = set(node.event.buckets) if node.event is not None else set()
+    return any(
+        each.kind in (EventKind.CLEAR, EventKind.ASSIGN)
+        and (each.event is None or not mine.isdisjoint((*each.event.buckets, *each.partial)))
+        for each in buckets.happenings
+    )
+
+
+def _is_about_clearing(condition: str, program: Program) -> bool:
+    """Is it a switch whose name says that gradients are kept, or cleared? Then it is meant."""
+    atom = program.atoms.get(condition)
+    if atom is None or not isinstance(atom.node, ast.Name | ast.Attribute | ast.Call):
+        return False
+    words = {word for name in _NAMES.findall(atom.text) for word in words_of(name)}
+    return not words.isdisjoint(_CLEARING) or any(word.startswith("accum") for word in words)
