@@ -37,7 +37,9 @@ def is_plausible(node: Happening, verdict: Verdict, buckets: Buckets, program: P
         return False
     missed = EventKind.SCALER_UPDATE if verdict.rule.code == "ZG302" else EventKind.CLEAR
     clears = [
-        each for each in buckets.happenings if each.kind is missed and condition in each.guards
+        each
+        for each in buckets.happenings
+        if each.kind is missed and condition in each.guards | each.behind
     ]
     if missed is EventKind.SCALER_UPDATE and not any(
         each.kind is missed for each in buckets.happenings
