@@ -10,7 +10,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 for i in range(210):
     loss = model(torch.randn(2, 4)).pow(2).mean()
     loss.backward()
-    optimizer.step()  # expect[live]: ZG101
+    optimizer.step()  # expect: ZG101
     if i % 100 == 99:
         continue
     optimizer.zero_grad()
