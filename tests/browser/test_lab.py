@@ -204,12 +204,17 @@ def test_the_scaler_loop_has_its_own_right_order(page):
 
 def test_cards_keep_progress_and_export_for_anki(page, tmp_path):
     deck = cards(load_recorded())
+    learnt = f"{len(deck)} of {len(deck)} learnt"
     for _ in range(2 * len(deck)):
         page.click("#card-show")
         page.click("#card-knew")
-    assert f"{len(deck)} of {len(deck)} learnt" in page.inner_text("#card-progress")
+    page.wait_for_function(
+        "text => document.querySelector('#card-progress').innerText.includes(text)", arg=learnt
+    )
     page.reload()
-    assert f"{len(deck)} of {len(deck)} learnt" in page.inner_text("#card-progress")
+    page.wait_for_function(
+        "text => document.querySelector('#card-progress').innerText.includes(text)", arg=learnt
+    )
     with page.expect_download() as download:
         page.click("#card-export")
     download.value.save_as(tmp_path / "cards.txt")
