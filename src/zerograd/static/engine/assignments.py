@@ -10,12 +10,13 @@ from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.expressions import evaluate
 from zerograd.static.engine.frame import Frame, path_of
+from zerograd.static.engine.gradients import touch, wipe_unknown
 from zerograd.static.engine.ir import (
     Haze,
     Reset,
 )
 from zerograd.static.engine.keys import joined, keys_of
-from zerograd.static.engine.training import clear, touch, wipe_unknown
+from zerograd.static.engine.training import clear
 from zerograd.static.engine.values import (
     MADE,
     NOTHING,

@@ -9,18 +9,16 @@ from typing import Any
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.construct import external_call
 from zerograd.static.engine.frame import Frame
+from zerograd.static.engine.gradients import gradient_method
 from zerograd.static.engine.ir import Haze, has_effect
+from zerograd.static.engine.scalers import run_scaler, scaler_method
 from zerograd.static.engine.things import thing_method
 from zerograd.static.engine.training import (
     accelerator_method,
-    by_wrapper,
     clear,
     clip,
     fill,
-    gradient_method,
     optimizer_method,
-    run_scaler,
-    scaler_method,
     step,
 )
 from zerograd.static.engine.unseen import forward, is_emptying, unseen
@@ -56,6 +54,7 @@ from zerograd.static.engine.words import (
     is_scaler_name,
     words_of,
 )
+from zerograd.static.engine.wrappers import by_wrapper
 
 _MAKING = frozenset(("build", "create", "make", "get", "load", "init", "setup", "parse", "new"))
 _MAKERS = frozenset(("builder", "factory", "maker", "constructor", "creator", "cls"))

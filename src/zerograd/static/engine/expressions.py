@@ -12,10 +12,10 @@ from zerograd.static.engine.calls import call
 from zerograd.static.engine.conditions import test_of
 from zerograd.static.engine.emit import emit
 from zerograd.static.engine.frame import Frame, path_of
+from zerograd.static.engine.gradients import touch
 from zerograd.static.engine.ir import PAUSE
 from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.objects import TooLong
-from zerograd.static.engine.training import touch
 from zerograd.static.engine.values import (
     NOTHING,
     Constant,

@@ -12,9 +12,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
-from zerograd.lifecycle.events import Event, EventKind
-from zerograd.lifecycle.machine import advance
-from zerograd.lifecycle.state import INITIAL, UNKNOWN, BucketState
+from zerograd.lifecycle.events import EventKind
+from zerograd.lifecycle.state import INITIAL
 from zerograd.static.engine.counters import First
 from zerograd.static.engine.ir import (
     Attempt,
@@ -43,10 +42,10 @@ from zerograd.static.engine.points import (
     one_back,
     told_off,
 )
+from zerograd.static.engine.transitions import Transitions
 
 MOST_PAIRS = 256
 MOST_ROUNDS = 24
-_SETTLING = (EventKind.CLEAR, EventKind.BACKWARD, EventKind.ASSIGN)
 
 
 class Exits:
@@ -77,12 +76,8 @@ class Flow:
         self._firsts = firsts  # id of a loop -> what is known of its first iteration
         self._onces = onces  # id of a loop -> atoms that are true in one iteration at most
         self._varying = varying  # id of a loop -> numbers of the atoms that change in it
-        self._numbers: dict[tuple[BucketState, Doubt], int] = {}
-        self.states: list[tuple[BucketState, Doubt]] = []
-        # (id of an event, bucket) -> state before -> state after
-        self._moves: dict[tuple[int, str], dict[int, int]] = {}
-        self._others: dict[tuple[object, int], int] = {}  # what else became of a state
-        self._events: list[Event] = []  # keeps the events alive, so that their ids stay theirs
+        self._transitions = Transitions()
+        self.states = self._transitions.states
         self._known: dict[tuple[int, frozenset[tuple[str, frozenset[Pair]]]], Point | None] = {}
         self._tries: list[list[Point | None]] = []  # the points seen in each `try` that is open
         self.reached: dict[int, dict[str, set[Pair]]] = {}
@@ -90,17 +85,9 @@ class Flow:
         # nodes interpreted, those with many states counting more; past that the root is left alone
         self.budget = 60_000
 
-    def number(self, state: BucketState, doubt: Doubt) -> int:
-        key = (state, doubt)
-        found = self._numbers.get(key)
-        if found is None:
-            found = self._numbers[key] = len(self.states)
-            self.states.append(key)
-        return found
-
     def start(self, buckets: list[str], hazy: bool) -> Point:
         state = replace(INITIAL, absent=False) if hazy else INITIAL
-        number = self.number(state, Doubt.BETWEEN if hazy else Doubt.NONE)
+        number = self._transitions.number(state, Doubt.BETWEEN if hazy else Doubt.NONE)
         return {bucket: frozenset(((number, NO_LITERALS),)) for bucket in buckets}
 
     def run(self, block: Block, point: Point | None) -> Point | None:
@@ -139,10 +126,15 @@ class Flow:
         after: Point = {}
         for bucket, pairs in point.items():
             reached.setdefault(bucket, set()).update(pairs)
-            moves = self._moves_at(event, bucket)
+            moves = self._transitions.moves_at(event, bucket)
             after[bucket] = frozenset(
                 [
-                    (moves[state] if state in moves else self._move(state, event, bucket), literals)
+                    (
+                        moves[state]
+                        if state in moves
+                        else self._transitions.move(state, event, bucket),
+                        literals,
+                    )
                     for state, literals in pairs
                 ]
             )
@@ -162,31 +154,9 @@ class Flow:
         for points in self._tries:
             points.append(point)
 
-    def _moves_at(self, event: Event, bucket: str) -> dict[int, int]:
-        key = (id(event), bucket)
-        moves = self._moves.get(key)
-        if moves is None:
-            self._events.append(event)
-            moves = self._moves[key] = {}
-        return moves
-
-    def _move(self, number: int, event: Event, bucket: str) -> int:
-        state, doubt = self.states[number]
-        if bucket in event.reach and event.kind in _SETTLING:
-            doubt = Doubt.NONE
-        after = advance(state, event, bucket)
-        if event.kind is EventKind.TOUCH and bucket in event.reach:
-            after = replace(after, absent=False)  # who gets past a use had a gradient
-        found = self._moves_at(event, bucket)[number] = self.number(after, doubt)
-        return found
-
     def _forgotten(self, pairs: frozenset[Pair]) -> frozenset[Pair]:
-        found = set()
-        for number, literals in pairs:
-            state, _ = self.states[number]
-            forgotten = replace(UNKNOWN, stepped=state.stepped)
-            found.add((self.number(forgotten, Doubt.NONE), literals))
-        return frozenset(found)
+        forgotten = self._transitions.forgotten
+        return frozenset([(forgotten(number), literals) for number, literals in pairs])
 
     def _haze(self, node: Haze, point: Point, exits: Exits | None = None) -> Point:
         after = dict(point)
@@ -194,7 +164,11 @@ class Flow:
             if bucket not in after:
                 continue
             if node.spent:
-                used = {pair for pair in after[bucket] if self._is_spent(pair[0], node.empty)}
+                used = {
+                    pair
+                    for pair in after[bucket]
+                    if self._transitions.is_spent(pair[0], node.empty)
+                }
                 after[bucket] = (after[bucket] - used) | self._forgotten(frozenset(used))
             elif node.whole:
                 after[bucket] = self._forgotten(after[bucket])
@@ -203,22 +177,13 @@ class Flow:
         return after
 
     def _hazed(self, pairs: frozenset[Pair], doubt: Doubt) -> frozenset[Pair]:
-        return frozenset((self._doubted(number, doubt), literals) for number, literals in pairs)
-
-    def _doubted(self, number: int, doubt: Doubt) -> int:
-        known = self._others.get((doubt, number))
-        if known is None:
-            state, before = self.states[number]
-            known = self._others[doubt, number] = self.number(state, max(before, doubt))
-        return known
-
-    def _is_spent(self, number: int, or_empty: bool) -> bool:
-        contributions = self.states[number][0].contributions
-        return (or_empty or bool(contributions)) and all(each.used_by for each in contributions)
+        return frozenset(
+            (self._transitions.doubted(number, doubt), literals) for number, literals in pairs
+        )
 
     def _reset(self, node: Reset, point: Point, exits: Exits | None = None) -> Point:
         after = dict(point)
-        fresh = self.number(INITIAL, node.doubt)
+        fresh = self._transitions.number(INITIAL, node.doubt)
         for bucket in node.buckets:
             if bucket in after and not node.present:
                 after[bucket] = frozenset((fresh, literals) for _, literals in after[bucket])
@@ -231,17 +196,9 @@ class Flow:
             pairs = after.get(bucket)
             if pairs:
                 after[bucket] = frozenset(
-                    [(self._filled(number), literals) for number, literals in pairs]
+                    [(self._transitions.filled(number), literals) for number, literals in pairs]
                 )
         return after
-
-    def _filled(self, number: int) -> int:
-        known = self._others.get(("filled", number))
-        if known is None:
-            state, doubt = self.states[number]
-            known = self.number(replace(state, absent=False), doubt)
-            self._others["filled", number] = known
-        return known
 
     def _branch(self, node: Branch, point: Point, exits: Exits) -> Point | None:
         atom = self._atoms.get(node.atom)
@@ -363,20 +320,10 @@ class Flow:
         steppers = node.steppers
         return {
             bucket: frozenset(
-                [(self._anew(number, steppers), literals) for number, literals in pairs]
+                [(self._transitions.anew(number, steppers), literals) for number, literals in pairs]
             )
             for bucket, pairs in point.items()
         }
-
-    def _anew(self, number: int, steppers: frozenset[str]) -> int:
-        known = self._others.get((steppers, number))
-        if known is None:
-            state, doubt = self.states[number]
-            known = number
-            if state.stepped & steppers:
-                known = self.number(replace(state, stepped=state.stepped - steppers), doubt)
-            self._others[steppers, number] = known
-        return known
 
     def _turned(self, pairs: frozenset[Pair], varying: frozenset[int]) -> frozenset[Pair]:
         """The next iteration: what may change is forgotten, but for its last truth."""

@@ -40,38 +40,48 @@ class _Unknown(Exception):
 
 def truths(test: ast.expr, counter: ast.expr, size: ast.expr, windows: int, start: int) -> Table:
     """Return, for each size, the guard's truth at every iteration of so many windows."""
-    sizes = (size.value,) if _is_size(size) else SIZES  # type: ignore[attr-defined]
-    spelled = {each: ast.dump(each) for each in ast.walk(test)}
-    counted, sized = ast.dump(counter), ast.dump(size)
-    table: Table = {}
-    for number in sizes:
-        values = {sized: number} if not isinstance(size, ast.Constant) else {}
-        column = []
-        try:
-            for index in range(start, start + windows * number):
-                values[counted] = index
-                known = {each: values[text] for each, text in spelled.items() if text in values}
-                column.append(bool(_value(test, known)))
-        except (_Unknown, ZeroDivisionError):
-            return {}
-        table[number] = column
-    return table
+    guard = _Guard(test, counter, size)
+    try:
+        return {
+            each: [guard.truth(index, each) for index in range(start, start + windows * each)]
+            for each in guard.sizes(SIZES)
+        }
+    except (_Unknown, ZeroDivisionError):
+        return {}
 
 
 def truth_at(test: ast.expr, counter: ast.expr, size: ast.expr, index: int) -> bool | None:
     """Return the guard's truth at one iteration, if it is the same for windows of all sizes."""
-    sizes = (size.value,) if _is_size(size) else (1, 2, *SIZES)  # type: ignore[attr-defined]
-    spelled = {each: ast.dump(each) for each in ast.walk(test)}
-    counted, sized = ast.dump(counter), ast.dump(size)
-    found = set()
-    for number in sizes:
-        values = {sized: number, counted: index}
-        known = {each: values[text] for each, text in spelled.items() if text in values}
-        try:
-            found.add(bool(_value(test, known)))
-        except (_Unknown, ZeroDivisionError):
-            return None
+    guard = _Guard(test, counter, size)
+    try:
+        found = {guard.truth(index, each) for each in guard.sizes((1, 2, *SIZES))}
+    except (_Unknown, ZeroDivisionError):
+        return None
     return found.pop() if len(found) == 1 else None
+
+
+class _Guard:
+    """A test, with the places in it where its counter and its size stand."""
+
+    def __init__(self, test: ast.expr, counter: ast.expr, size: ast.expr) -> None:
+        self._test = test
+        self._number = size.value if isinstance(size, ast.Constant) else None
+        spelled = {each: ast.dump(each) for each in ast.walk(test)}
+        counted, sized = ast.dump(counter), ast.dump(size)
+        self._counters = [each for each, text in spelled.items() if text == counted]
+        self._sizes = [each for each, text in spelled.items() if text == sized]
+
+    def sizes(self, tried: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the size that is written, or those to try where it has a name."""
+        number = self._number
+        return (number,) if isinstance(number, int) and number > 0 else tried
+
+    def truth(self, index: int, size: int) -> bool:
+        values: dict[ast.AST, int] = {}
+        if self._number is None:
+            values.update(dict.fromkeys(self._sizes, size))
+        values.update(dict.fromkeys(self._counters, index))
+        return bool(_value(self._test, values))
 
 
 def is_never(table: Table) -> bool:
@@ -108,10 +118,6 @@ def _once_in(size: int, column: list[bool]) -> bool:
     """Is it true once in every `size` iterations?"""
     true = [index for index, each in enumerate(column) if each]
     return bool(true) and true == list(range(true[0], len(column), size)) and true[0] < size
-
-
-def _is_size(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value > 0
 
 
 def _value(node: ast.expr, values: dict[ast.AST, int]) -> Any:

@@ -10,7 +10,6 @@ from zerograd.static.engine.assignments import (
     assign,
     assign_annotated,
     assign_augmented,
-    bind,
     delete,
     peek,
 )
@@ -18,7 +17,7 @@ from zerograd.static.engine.choices import last_choice
 from zerograd.static.engine.conditions import RAISED, branch, opaque_test, test_of
 from zerograd.static.engine.contexts import read_with
 from zerograd.static.engine.endings import ends_program, leaves
-from zerograd.static.engine.expressions import evaluate, items_of
+from zerograd.static.engine.expressions import evaluate
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import (
     BREAK,
@@ -28,29 +27,16 @@ from zerograd.static.engine.ir import (
     Attempt,
     Block,
     Branch,
-    Haze,
-    Loop,
-    has_effect,
-    walk,
 )
-from zerograd.static.engine.keys import joined, keys_of
-from zerograd.static.engine.stores import names_stored
-from zerograd.static.engine.turns import has_its_own_each_turn
+from zerograd.static.engine.keys import joined
+from zerograd.static.engine.loops import read_for, read_while
 from zerograd.static.engine.uncalled import uncalled
 from zerograd.static.engine.unit import ClassUnit
 from zerograd.static.engine.values import (
-    NOTHING,
     Class,
     Function,
-    Leaf,
-    Mapping,
-    Named,
-    Params,
-    Several,
     Value,
 )
-
-MOST_UNROLLED = 6  # items of a known list that a loop is written out for
 
 
 def read_block(frame: Frame, body: list[ast.stmt]) -> Block:
@@ -160,128 +146,11 @@ def _merged(
 
 
 def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
-    program = frame.program
-    before = len(frame.out)
-    source = evaluate(frame, node.iter)
-    acts = has_effect(frame.out[before:])
-    items, open_ended = items_of(source)
-    if items and all(_is_one_param(item) for item in items):
-        # A loop over parameters does one thing to all of them.
-        bind(frame, node.target, items[0])
-        outside, program.outside = program.outside, program.conditional
-        frame.out.extend(read_block(frame, node.body))
-        program.outside = outside
-        return
-    if len(items) > MOST_UNROLLED and all(isinstance(item, Leaf | Params) for item in items):
-        # So does one over a long list of weights.
-        bind(frame, node.target, Params(keys_of(Several(items)), one=True))
-        frame.out.extend(read_block(frame, node.body))
-        return
-    if items and all(_is_group(item) for item in items):
-        bind(frame, node.target, items[0])
-        frame.out.extend(read_block(frame, node.body))
-        return
-    lasting = [item for item in items if program.is_lasting(item, deep=True)]
-    if len(items) > 1 and all(isinstance(item, Named) for item in items):
-        lasting = items if frame.unit.has_events(node) else []  # one thing after another
-    if lasting and not open_ended and len(items) <= MOST_UNROLLED:
-        for item in items:
-            bind(frame, node.target, item)
-            frame.out.extend(_rounds(frame, node.body))
-        return
-    if (lasting and len(items) == 1) or has_its_own_each_turn(node):
-        # A list of unknown length: what is done to one is done to each.
-        bind(frame, node.target, items[0] if items else NOTHING)
-        frame.out.extend(_rounds(frame, node.body))
-        return
-    loop = Loop(node, frame.loop)
-    stored = names_stored([node])
-    program.note_loop(loop, frame, stored)
-    frame.forget(stored)
-    bind(frame, node.target, items[0] if items else NOTHING)
-    _read_loop(frame, loop, node.body, node.orelse, once=_runs_once(node.iter))
-    if acts and _is_generated(frame, node.iter):
-        loop.body.insert(0, Haze(None, whole=True))  # what it does between two items
-
-
-def _is_generated(frame: Frame, source: ast.expr) -> bool:
-    """Do the items come from a generator of the project?"""
-    made = (peek(frame, each.func) for each in ast.walk(source) if isinstance(each, ast.Call))
-    return any(
-        isinstance(each, Function)
-        and any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in ast.walk(each.node))
-        for each in made
-    )
-
-
-def _is_group(item: Value) -> bool:
-    """Is it one of an optimizer's groups? A loop over them does one thing to all parameters."""
-    return isinstance(item, Mapping) and isinstance(item.items.get("params"), Params)
-
-
-def _is_one_param(item: Value) -> bool:
-    if isinstance(item, Several) and item.items:
-        return any(isinstance(each, Params) and each.one for each in item.items)
-    return isinstance(item, Params) and item.one
-
-
-def _rounds(frame: Frame, body: list[ast.stmt]) -> Block:
-    """Return one written-out round of a loop; its break and continue end that round only."""
-    block = read_block(frame, body)
-    if not block or not _jumps(body):
-        return block
-    loop = Loop(None, frame.loop)
-    loop.body = [*block, BREAK]
-    loop.endless = loop.once = True
-    return [loop]
-
-
-def _jumps(body: list[ast.stmt]) -> bool:
-    return any(
-        isinstance(each, ast.Break | ast.Continue) for part in body for each in ast.walk(part)
-    )
-
-
-def _runs_once(source: ast.expr) -> bool:
-    return (
-        isinstance(source, ast.Call)
-        and isinstance(source.func, ast.Name)
-        and source.func.id == "range"
-        and len(source.args) == 1
-        and isinstance(source.args[0], ast.Constant)
-        and source.args[0].value == 1
-    )
-
-
-def _read_loop(
-    frame: Frame, loop: Loop, body: list[ast.stmt], orelse: list[ast.stmt], once: bool = False
-) -> None:
-    outer = frame.loop
-    frame.loop = outer if once else loop
-    before = dict(frame.locals)
-    loop.body.extend(read_block(frame, body))
-    frame.loop = outer
-    for name, value in before.items():
-        if frame.locals.get(name) is NOTHING:
-            frame.locals[name] = value
-    loop.otherwise = read_block(frame, orelse)
-    if once:
-        loop.body.append(BREAK)
-        loop.endless = loop.once = True
-    if has_effect([loop]) or any(node is RETURN for node in walk([loop])):
-        frame.emit(loop)
+    read_for(frame, node, read_block)
 
 
 def _while(frame: Frame, node: ast.While) -> None:
-    loop = Loop(node, frame.loop)
-    stored = names_stored(node.body)
-    frame.program.note_loop(loop, frame, stored)
-    frame.forget(stored)
-    test = test_of(frame, node.test)
-    loop.endless = test.kind == "always"
-    if frame.unit.mentions(node.test, "("):
-        evaluate(frame, node.test)
-    _read_loop(frame, loop, node.body, node.orelse)
+    read_while(frame, node, read_block)
 
 
 def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> None:

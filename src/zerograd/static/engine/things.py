@@ -10,13 +10,8 @@ from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Haze
 from zerograd.static.engine.keys import keys_of
-from zerograd.static.engine.training import (
-    clear,
-    clip,
-    fill,
-    optimizer_method,
-    scaler_method,
-)
+from zerograd.static.engine.scalers import scaler_method
+from zerograd.static.engine.training import clear, clip, fill, optimizer_method
 from zerograd.static.engine.unseen import (
     clear_by_hook,
     forward,

@@ -1,4 +1,4 @@
-"""Every spelling of backward, step, clear, clip, scale and unscale."""
+"""Every spelling of backward, step, clear and clip."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import ast
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
-from zerograd.static.engine.conditions import ALWAYS, branch, test_of
 from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Block, Happening, Haze, walk
@@ -24,9 +23,6 @@ from zerograd.static.engine.values import (
     Named,
     Optimizer,
     Params,
-    Scaler,
-    Several,
-    Successor,
     Tensor,
     Value,
     leaves_of,
@@ -209,78 +205,6 @@ def _is_context(frame: Frame, arguments: Arguments) -> bool:
     return isinstance(first, Named) and "context" in first.path
 
 
-def scaler_method(
-    frame: Frame, node: ast.Call, scaler: Scaler, name: str, arguments: Arguments
-) -> Value:
-    """A method of a loss scaler."""
-    if not scaler.live:
-        if name == "step":
-            named_at = node.args[0] if node.args else node
-            step(frame, node, arguments.first(), arguments, named_at)
-        return arguments.first() if name == "scale" else NOTHING
-    if name == "scale":
-        value = arguments.first()
-        tensors = [each for each in leaves_of(value) if isinstance(each, Tensor)]
-        if not tensors:
-            return Tensor(sure=False, scaler=scaler.key)
-        return Tensor(
-            frozenset().union(*(each.deps for each in tensors)),
-            sure=all(each.sure for each in tensors),
-            scaler=scaler.key,
-            averaged=any(each.averaged for each in tensors),
-            leaves=frozenset().union(*(each.leaves for each in tensors)),
-        )
-    if name == "step":
-        named_at = node.args[0] if node.args else node
-        step(frame, node, arguments.first(), arguments, named_at, scaler=scaler.key)
-    elif name in ("unscale_", "unscale"):
-        given = arguments.first()
-        spelled = path_of(node.args[0]) if node.args else ""
-        optimizer = frame.program.as_optimizer(
-            frame, given, node
-        ) or frame.program.spelled_optimizer(frame, given, spelled)
-        # of what cannot be told it may be any of them
-        emit(
-            frame,
-            EventKind.UNSCALE,
-            node,
-            optimizer=optimizer,
-            keys=None,
-            name=spelled,
-            scaler=scaler.key,
-        )
-    elif name == "update":
-        emit(frame, EventKind.SCALER_UPDATE, node, scaler=scaler.key, keys=None)
-    elif name == "backward":
-        fill(frame, node, arguments.first(), arguments)
-    return NOTHING
-
-
-def run_scaler(frame: Frame, node: ast.Call, arguments: Arguments, name: str) -> Value:
-    """`loss_scaler(loss, optimizer, …)`: backward, unscale, clip, step and update in one."""
-    fill(frame, node, arguments.first(), Arguments.none())
-    optimizers = arguments.optimizers()
-    if not optimizers:
-        return NOTHING
-    guard = next(
-        (arguments.nodes[key] for key in ("update_grad", "need_update") if key in arguments.nodes),
-        None,
-    )
-    test = test_of(frame, guard) if guard is not None else ALWAYS
-    place = next((each for each in node.args[1:] if path_of(each)), node)
-    collect(frame, lambda: step(frame, node, optimizers[0], Arguments.none(), place), test)
-    return NOTHING
-
-
-def collect(frame: Frame, act: object, test: object) -> None:
-    """Put the events of `act` under a condition."""
-    outer, frame.out = frame.out, []
-    act()  # type: ignore[operator]
-    inner: Block = frame.out
-    frame.out = outer
-    frame.out.extend(branch(test, inner, []))  # type: ignore[arg-type]
-
-
 def clip(frame: Frame, node: ast.Call, arguments: Arguments, base: Value | None = None) -> Value:
     """A clip of gradients; a clip to infinity only measures them."""
     if ".get_scale(" in frame.unit.source.segment(node):
@@ -325,89 +249,3 @@ def accelerator_method(
     elif name in CLIPS:
         return clip(frame, node, arguments)  # it unscales by itself
     return NOTHING
-
-
-def gradient_method(
-    frame: Frame, node: ast.Call, gradient: Gradient, name: str, arguments: Arguments
-) -> Value:
-    """A method of some `.grad`."""
-    wipes = name == "zero_" or (name in ("fill_", "mul_") and is_false(arguments.first()))
-    inside_torch = isinstance(gradient.of, Named) and not frame.program.is_trained(gradient.of)
-    if inside_torch and not wipes:
-        return gradient
-    touch(frame, node, gradient)
-    if name == "copy_":
-        emit(frame, EventKind.ASSIGN, node, keys=keys_of(gradient.of))
-    elif name.startswith("add"):
-        frame.emit(Haze(keys_of(gradient.of), whole=False))  # filled by hand
-    elif name in ("mul_", "div_") and not wipes:
-        frame.emit(Haze(keys_of(gradient.of), whole=True, spent=True))
-    if wipes:
-        wipe_unknown(frame, gradient.of)
-        emit(
-            frame,
-            EventKind.CLEAR,
-            node,
-            keys=keys_of(gradient.of),
-            name=path_of(node.func).rsplit(".", 2)[0] if path_of(node.func) else "",
-            to_none=False,
-        )
-    if name in ("clone", "detach", "item", "cpu", "numpy"):
-        return Tensor()
-    return gradient
-
-
-def wipe_unknown(frame: Frame, owner: Value) -> None:
-    """A clear by hand of something that only has a name: it may be part of anything."""
-    if isinstance(owner, Named) and not frame.program.is_network(owner.path):
-        frame.emit(Haze(None, whole=True))
-
-
-def touch(frame: Frame, node: ast.AST, gradient: Gradient, name: str = "") -> None:
-    """`.grad` used as a tensor: it must be there."""
-    program = frame.program
-    owner = gradient.of
-    known = isinstance(owner, Params | Leaf | Instance | Successor)
-    if program.guarded or program.peeking or not known:
-        return
-    if isinstance(owner, Params) and owner.filled:
-        return
-    written = node.func if isinstance(node, ast.Call) else node
-    name = name or path_of(written).split(".grad", 1)[0]
-    keys = frozenset((owner.key,)) if isinstance(owner, Successor) else keys_of(owner)
-    emit(frame, EventKind.TOUCH, node, keys=keys, name=name)
-
-
-def by_wrapper(
-    frame: Frame, node: ast.Call, name: str, base: Value | None, arguments: Arguments
-) -> bool:
-    """Is it one of the wrappers that the project names in its settings?"""
-    wrappers = frame.program.wrappers
-    if not (wrappers.backward or wrappers.step or wrappers.clear):
-        return False
-    short = name.rsplit(".", 1)[-1]
-    spelled = path_of(node.func)
-    names = {name, short, spelled}
-    if not names.isdisjoint(wrappers.backward):
-        fill(frame, node, arguments.first(), arguments)
-        return True
-    if not names.isdisjoint(wrappers.step):
-        for each in _concerned(frame, base, arguments):
-            step(frame, node, each, Arguments.none(), node)
-        return True
-    if not names.isdisjoint(wrappers.clear):
-        clear(frame, node, Several(_concerned(frame, base, arguments)), Arguments.none())
-        return True
-    return False
-
-
-def _concerned(frame: Frame, base: Value | None, arguments: Arguments) -> list[Value]:
-    """Return the optimizers that a wrapper is handed, or the one that there is."""
-    if isinstance(base, Optimizer):
-        return [base]
-    found = arguments.optimizers()
-    if found:
-        return found
-    return [
-        each for each in arguments.all() if isinstance(each, Module | Params)
-    ] or frame.program.all_optimizers()

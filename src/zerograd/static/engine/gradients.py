@@ -1,0 +1,73 @@
+"""Gradients by hand: what is done to some `.grad` itself."""
+
+from __future__ import annotations
+
+import ast
+
+from zerograd.lifecycle.events import EventKind
+from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.emit import emit, is_false
+from zerograd.static.engine.frame import Frame, path_of
+from zerograd.static.engine.ir import Haze
+from zerograd.static.engine.keys import keys_of
+from zerograd.static.engine.values import (
+    Gradient,
+    Instance,
+    Leaf,
+    Named,
+    Params,
+    Successor,
+    Tensor,
+    Value,
+)
+
+
+def gradient_method(
+    frame: Frame, node: ast.Call, gradient: Gradient, name: str, arguments: Arguments
+) -> Value:
+    """A method of some `.grad`."""
+    wipes = name == "zero_" or (name in ("fill_", "mul_") and is_false(arguments.first()))
+    inside_torch = isinstance(gradient.of, Named) and not frame.program.is_trained(gradient.of)
+    if inside_torch and not wipes:
+        return gradient
+    touch(frame, node, gradient)
+    if name == "copy_":
+        emit(frame, EventKind.ASSIGN, node, keys=keys_of(gradient.of))
+    elif name.startswith("add"):
+        frame.emit(Haze(keys_of(gradient.of), whole=False))  # filled by hand
+    elif name in ("mul_", "div_") and not wipes:
+        frame.emit(Haze(keys_of(gradient.of), whole=True, spent=True))
+    if wipes:
+        wipe_unknown(frame, gradient.of)
+        emit(
+            frame,
+            EventKind.CLEAR,
+            node,
+            keys=keys_of(gradient.of),
+            name=path_of(node.func).rsplit(".", 2)[0] if path_of(node.func) else "",
+            to_none=False,
+        )
+    if name in ("clone", "detach", "item", "cpu", "numpy"):
+        return Tensor()
+    return gradient
+
+
+def wipe_unknown(frame: Frame, owner: Value) -> None:
+    """A clear by hand of something that only has a name: it may be part of anything."""
+    if isinstance(owner, Named) and not frame.program.is_network(owner.path):
+        frame.emit(Haze(None, whole=True))
+
+
+def touch(frame: Frame, node: ast.AST, gradient: Gradient, name: str = "") -> None:
+    """`.grad` used as a tensor: it must be there."""
+    program = frame.program
+    owner = gradient.of
+    known = isinstance(owner, Params | Leaf | Instance | Successor)
+    if program.guarded or program.peeking or not known:
+        return
+    if isinstance(owner, Params) and owner.filled:
+        return
+    written = node.func if isinstance(node, ast.Call) else node
+    name = name or path_of(written).split(".grad", 1)[0]
+    keys = frozenset((owner.key,)) if isinstance(owner, Successor) else keys_of(owner)
+    emit(frame, EventKind.TOUCH, node, keys=keys, name=name)

@@ -1,0 +1,85 @@
+"""Loss scalers: scale, unscale, step and update, one by one or all in one call."""
+
+from __future__ import annotations
+
+import ast
+
+from zerograd.lifecycle.events import EventKind
+from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.conditions import ALWAYS, branch, test_of
+from zerograd.static.engine.emit import emit
+from zerograd.static.engine.frame import Frame, path_of
+from zerograd.static.engine.training import fill, step
+from zerograd.static.engine.values import (
+    NOTHING,
+    Scaler,
+    Tensor,
+    Value,
+    leaves_of,
+)
+
+
+def scaler_method(
+    frame: Frame, node: ast.Call, scaler: Scaler, name: str, arguments: Arguments
+) -> Value:
+    """A method of a loss scaler."""
+    if not scaler.live:
+        if name == "step":
+            named_at = node.args[0] if node.args else node
+            step(frame, node, arguments.first(), arguments, named_at)
+        return arguments.first() if name == "scale" else NOTHING
+    if name == "scale":
+        value = arguments.first()
+        tensors = [each for each in leaves_of(value) if isinstance(each, Tensor)]
+        if not tensors:
+            return Tensor(sure=False, scaler=scaler.key)
+        return Tensor(
+            frozenset().union(*(each.deps for each in tensors)),
+            sure=all(each.sure for each in tensors),
+            scaler=scaler.key,
+            averaged=any(each.averaged for each in tensors),
+            leaves=frozenset().union(*(each.leaves for each in tensors)),
+        )
+    if name == "step":
+        named_at = node.args[0] if node.args else node
+        step(frame, node, arguments.first(), arguments, named_at, scaler=scaler.key)
+    elif name in ("unscale_", "unscale"):
+        given = arguments.first()
+        spelled = path_of(node.args[0]) if node.args else ""
+        optimizer = frame.program.as_optimizer(
+            frame, given, node
+        ) or frame.program.spelled_optimizer(frame, given, spelled)
+        # of what cannot be told it may be any of them
+        emit(
+            frame,
+            EventKind.UNSCALE,
+            node,
+            optimizer=optimizer,
+            keys=None,
+            name=spelled,
+            scaler=scaler.key,
+        )
+    elif name == "update":
+        emit(frame, EventKind.SCALER_UPDATE, node, scaler=scaler.key, keys=None)
+    elif name == "backward":
+        fill(frame, node, arguments.first(), arguments)
+    return NOTHING
+
+
+def run_scaler(frame: Frame, node: ast.Call, arguments: Arguments, name: str) -> Value:
+    """`loss_scaler(loss, optimizer, …)`: backward, unscale, clip, step and update in one."""
+    fill(frame, node, arguments.first(), Arguments.none())
+    optimizers = arguments.optimizers()
+    if not optimizers:
+        return NOTHING
+    guard = next(
+        (arguments.nodes[key] for key in ("update_grad", "need_update") if key in arguments.nodes),
+        None,
+    )
+    test = test_of(frame, guard) if guard is not None else ALWAYS
+    place = next((each for each in node.args[1:] if path_of(each)), node)
+    outer, frame.out = frame.out, []
+    step(frame, node, optimizers[0], Arguments.none(), place)
+    inner, frame.out = frame.out, outer
+    frame.out.extend(branch(test, inner, []))
+    return NOTHING
