@@ -513,7 +513,7 @@ def test_the_progress_bar_waits_a_second_and_leaves_no_trace(monkeypatch):
     assert plain.getvalue() == ""
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent differently there")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends signals differently")
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_interrupt_is_one_line_from_all_processes_together(jobs):
     slow = (

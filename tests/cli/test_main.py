@@ -149,7 +149,7 @@ def test_an_interrupt_is_130_without_a_traceback(monkeypatch, capsys):
     assert capsys.readouterr().err == "zerograd: interrupted\n"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent differently there")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends signals differently")
 def test_a_real_interrupt_is_130():
     slow = (
         "import time, zerograd.cli.main as cli\n"
@@ -167,7 +167,7 @@ def test_a_real_interrupt_is_130():
     assert (process.returncode, err) == (130, "zerograd: interrupted\n")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no pipes of this kind there")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipes of this kind")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("words", [["rules", "ZG1"], ["rules", "--format", "json"]])
 def test_a_reader_that_leaves_is_no_traceback(words, unbuffered):
@@ -238,7 +238,7 @@ def in_shell(redirection):
 def test_output_that_cannot_be_written_is_one_clear_line(words, gone, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if gone == ">/dev/full" and not os.path.exists("/dev/full"):
-        pytest.skip("there is no /dev/full here")
+        pytest.skip("macOS has no /dev/full")
     done = in_shell(f"{words} {gone}")
     assert done.returncode == 2
     assert done.stderr.startswith("zerograd: standard output: cannot be written (")

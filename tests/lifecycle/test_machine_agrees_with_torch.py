@@ -80,7 +80,7 @@ def agree_on_the_scale(moves: list[str]) -> None:
     weight = torch.nn.Parameter(torch.zeros(()))
     optimizer = torch.optim.SGD([weight], lr=1.0)
     scaler = torch.amp.GradScaler("cpu", init_scale=SCALE, growth_interval=10**6)
-    state, unscaled, stepped, filled = INITIAL, False, False, 0
+    state, unscaled, stepped, twice, filled = INITIAL, False, False, False, 0
     for line, move in enumerate(moves, 1):
         spot = Spot("program.py", line)
         if move == "backward" and (stepped or not unscaled) and filled < 8:
@@ -95,6 +95,7 @@ def agree_on_the_scale(moves: list[str]) -> None:
             event, unscaled, stepped = Event(EventKind.STEP, "opt", spot, scaler="s"), True, True
         elif move == "update" and (unscaled or stepped):
             scaler.update()
+            twice = unscaled and not stepped  # the next step or unscale_ takes the scale out again
             event, unscaled, stepped = (
                 Event(EventKind.SCALER_UPDATE, "", spot, scaler="s"),
                 False,
@@ -102,20 +103,21 @@ def agree_on_the_scale(moves: list[str]) -> None:
             )
         elif move == "clear":
             optimizer.zero_grad()
-            event = Event(EventKind.CLEAR, "opt", spot)
+            event, twice = Event(EventKind.CLEAR, "opt", spot), False
         elif move == "clip":
             torch.nn.utils.clip_grad_norm_([weight], float("inf"))
             event = Event(EventKind.CLIP, "opt", spot)
         else:
             continue
-        early = any(each.early for each in state.contributions) and not state.scaled
+        early = twice and all(each.early for each in state.contributions)
         reused = any(each.used_by for each in state.contributions)
         state = advance(state, event, "opt")
         held = 0.0 if weight.grad is None else weight.grad.item()
         if move == "step":
-            # An update between unscale_ and step makes the step take the scale out twice.
+            # An update between unscale_ and step makes the step take the scale out twice. A later
+            # backward still counts in full, and outweighs what is left of the earlier ones.
             assert reused or (0 < held < 1) == early
-            if reused or early:
+            if reused or any(each.early for each in state.contributions):
                 return
         assert bool(state.scaled) == (held >= SCALE)
         assert ("opt" in state.awaiting) == stepped

@@ -12,7 +12,7 @@ import torch
 import zerograd
 from zerograd.runtime.recorder import Recorder
 
-posix_only = pytest.mark.skipif(os.name != "posix", reason="signals of this kind are POSIX")
+posix_only = pytest.mark.skipif(os.name != "posix", reason="Windows has no signals of this kind")
 
 
 def _train(count: int, *, clears: bool = True) -> None:

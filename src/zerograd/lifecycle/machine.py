@@ -21,7 +21,6 @@ from zerograd.lifecycle.state import (
 )
 
 EMPTY, FRESH, SPENT, STALE = Phase
-_FOR_AN_INPUT = "input: "  # before an owner that used a loss for the gradient of an input only
 
 _SAME = {phase: phase for phase in Phase}
 _USED = {EMPTY: EMPTY, FRESH: SPENT, SPENT: SPENT, STALE: SPENT}
@@ -76,7 +75,8 @@ def _clear(state: BucketState, event: Event, reached: bool) -> BucketState:
 
 
 def _dropped(state: BucketState, event: Event) -> Drop | None:
-    unused = next((each for each in state.contributions if not _is_used(each)), None)
+    # Who took the gradient of an input did not use those of the weights.
+    unused = next((each for each in state.contributions if each.used_by <= each.read_by), None)
     if unused is not None:
         return Drop(unused.spot, event.spot, event.finite)
     if state.lost is not None:
@@ -84,11 +84,6 @@ def _dropped(state: BucketState, event: Event) -> Drop | None:
     # Another optimizer has stepped on it, this one has not.
     left = next((each for each in state.contributions if event.empties - each.used_by), None)
     return Drop(left.spot, event.spot, event.finite, shared=True) if left is not None else None
-
-
-def _is_used(contribution: Contribution) -> bool:
-    """Has a step used it? Who reads the gradient of an input does not use those of the weights."""
-    return any(not owner.startswith(_FOR_AN_INPUT) for owner in contribution.used_by)
 
 
 def _left_alone(state: BucketState, emptied: frozenset[str]) -> BucketState:
@@ -213,19 +208,24 @@ def _stay(state: BucketState, event: Event, reached: bool) -> BucketState:
 def _use(
     contributions: tuple[Contribution, ...], event: Event, *, only_filled: bool
 ) -> tuple[Contribution, ...]:
-    owner = f"{_FOR_AN_INPUT}{event.owner}" if event.leaf and only_filled else event.owner
     return _bounded(
         tuple(
-            replace(
-                each,
-                used_by=each.used_by | {owner},
-                # a holder's own step is what its trail is about
-                used_at=(each.used_at or event.spot) if only_filled else event.spot,
-            )
+            _used(each, event, only_filled)
             if not only_filled or event.owner in each.fills
             else each
             for each in contributions
         )
+    )
+
+
+def _used(contribution: Contribution, event: Event, only_filled: bool) -> Contribution:
+    owner, is_read = frozenset({event.owner}), event.leaf and only_filled
+    return replace(
+        contribution,
+        used_by=contribution.used_by | owner,
+        read_by=contribution.read_by | (owner if is_read else frozenset()),
+        # a holder's own step is what its trail is about
+        used_at=(contribution.used_at or event.spot) if only_filled else event.spot,
     )
 
 
@@ -248,6 +248,7 @@ def _joined(older: Contribution, newer: Contribution) -> Contribution:
         newer,
         fills=older.fills & newer.fills,
         used_by=older.used_by & newer.used_by,
+        read_by=older.read_by | newer.read_by,
         before=older.before & newer.before,
     )
 

@@ -27,6 +27,7 @@ class Contribution:
     spot: Spot
     fills: frozenset[str] = frozenset()  # owners that the same backward filled
     used_by: frozenset[str] = frozenset()  # owners that stepped on that loss since
+    read_by: frozenset[str] = frozenset()  # of used_by, those that took an input's gradient only
     used_at: Spot | None = None  # where the last of these steps stands
     before: frozenset[str] = frozenset()  # of used_by, those before the newest backward here
     early: Spot | None = None  # a scaler update that came before the step

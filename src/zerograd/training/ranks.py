@@ -10,6 +10,7 @@ This module is the only place in the package that knows the inside of DDP and FS
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +21,10 @@ from torch import nn
 
 from zerograd.errors import StepError
 
+# Gloo's worker lets go of a finished sum some time after `wait` has returned. If it were the last
+# to hold it, it would ask for the interpreter's lock to free the tensor, and asking an interpreter
+# that is about to end aborts the process. So the last few sums are held here.
+_FINISHED: deque[Any] = deque(maxlen=8)
 _LOST_PEER = ("timed out", "timeout", "connection closed", "connection reset", "broken pipe")
 
 
@@ -96,17 +101,20 @@ class Ranks:
 
     def sum_on_host(self, value: float) -> float:
         total = torch.tensor([value], dtype=torch.float64)
-        with explain_lost_rank():
-            for group in self._groups:
-                dist.all_reduce(total, group=group)
+        self._add_up(total)
         return float(total)
 
     def sum_on_device(self, value: torch.Tensor) -> torch.Tensor:
         total = value.reshape(1).clone()
+        self._add_up(total)
+        return total.reshape(())
+
+    def _add_up(self, total: torch.Tensor) -> None:
         with explain_lost_rank():
             for group in self._groups:
-                dist.all_reduce(total, group=group)
-        return total.reshape(())
+                work = dist.all_reduce(total, group=group, async_op=True)
+                work.wait()
+                _FINISHED.append(work)
 
     def _set(self, sync: bool) -> None:
         self._sync = sync
