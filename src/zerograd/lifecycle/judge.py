@@ -117,6 +117,21 @@ class Judge:
             self._states[part] = self._states[bucket]
         self._run.split(bucket, part)
 
+    def inherit(self, owner: str, heir: str, bucket: str) -> None:
+        """Count what `owner` has used of `bucket` as used by `heir`, who takes its place.
+
+        An optimizer that is made anew in each epoch goes on where the one before it ended.
+        """
+        state = self._states.get(bucket)
+        if state is not None:
+            self._states[bucket] = replace(
+                state,
+                contributions=tuple(
+                    replace(each, used_by=each.used_by | {heir}) if owner in each.used_by else each
+                    for each in state.contributions
+                ),
+            )
+
     def forget(self, owner: str, buckets: Sequence[str]) -> None:
         """Drop an owner that is gone, and the buckets that nobody else holds."""
         self._holdings.pop(owner, None)

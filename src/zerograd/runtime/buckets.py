@@ -63,7 +63,7 @@ class Bucket:
         self.suspect = 0  # this many looks at its values are not put off
         self.grew: bool | None = None  # did the last backward leave anything but zeros?
         self.stale_norm: float | None = None
-        self.moved_at: int | None = None  # version of the canary itself, for updates by hand
+        self.moved_at: int | None = None  # version of the canary itself: is it changed by hand?
         self.print_before: float | None = None
         self.thread = threading.get_ident()  # the one that last filled, cleared or stepped it
         self.elect()
@@ -106,11 +106,23 @@ class Bucket:
         return NEW
 
     def settle(self) -> None:
-        """Take what was done in place since the last look as seen."""
+        """Take what was done in place since the last look, and to the canary itself, as seen."""
         parameter = self.canary()
-        grad = parameter.grad if parameter is not None else None
+        if parameter is None:
+            return
+        self.moved_at = parameter._version
+        grad = parameter.grad
         if grad is not None and self.ref is not None and self.ref() is grad:
             self.version = torch_facts.local_part(grad)._version
+
+    def is_moved(self) -> bool:
+        """Has anything but a step changed the canary itself since the last step ended?"""
+        parameter = self.canary()
+        return (
+            parameter is not None
+            and self.moved_at is not None
+            and parameter._version != self.moved_at
+        )
 
     def gradients(self, most: int) -> list[Tensor]:
         """Return at most `most` gradients that are there, the canary's first."""
@@ -121,6 +133,11 @@ class Bucket:
             if grad is not None:
                 found.append(grad)
         return found[:most]
+
+    def still_filled(self, most: int) -> list[weakref.ref[Tensor]]:
+        """Return those of the first `most` members that have a gradient."""
+        alive = ((member, member()) for member in self.members[:most])
+        return [ref for ref, each in alive if each is not None and each.grad is not None]
 
     def parameters(self) -> list[Tensor]:
         """Return the members that are still alive."""
@@ -137,10 +154,13 @@ _dead: Any = _nothing
 class Owner:
     """An optimizer, as far as we know it."""
 
-    __slots__ = ("buckets", "display", "mask", "name", "ref", "stands_for")
+    __slots__ = ("buckets", "display", "mask", "name", "number", "ref", "stands_for")
 
-    def __init__(self, name: str, optimizer: Any, gone: Callable[[str], None]) -> None:
+    def __init__(
+        self, name: str, optimizer: Any, gone: Callable[[str], None], number: int = 0
+    ) -> None:
         self.name = name  # what the judge calls it
+        self.number = number  # in the order of their coming
         self.display = ""  # what the user's code calls it
         self.ref = weakref.ref(optimizer, lambda _: gone(name))
         self.buckets: tuple[Bucket, ...] = ()

@@ -116,7 +116,14 @@ class Looks:
 
     def is_due_at(self, bucket: Bucket, site: Site) -> bool:
         """Is it time, at this place, to watch the bucket's values for updates by hand?"""
-        place = self._place("moved", site, bucket.name)
+        return self._is_turn("moved", bucket, site)
+
+    def is_part_due(self, bucket: Bucket, site: Site) -> bool:
+        """Is it time, at this place, to see whether a clear by hand has reached all members?"""
+        return self._is_turn("part", bucket, site)
+
+    def _is_turn(self, question: str, bucket: Bucket, site: Site) -> bool:
+        place = self._place(question, site, bucket.name)
         place.asked += 1
         return place.asked & (place.asked - 1) == 0
 

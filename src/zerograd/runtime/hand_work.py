@@ -35,6 +35,8 @@ def find(site: Site, what: str, of: str = "") -> tuple[Spot, str]:
     near = sorted(_statements(_scope(tree, line), what), key=lambda s: (s.lineno < line, s.lineno))
     everywhere = list(_statements(tree, what))
     near = [each for each in near if of and _is_done_to(each, of)] or near
+    if of and what == "update" and not any(_is_done_to(each, of) for each in near):
+        near = _below(near, _scope(tree, line), of) or near
     if near:
         chosen = near[0]
     elif len(everywhere) == 1:
@@ -49,6 +51,31 @@ def find(site: Site, what: str, of: str = "") -> tuple[Spot, str]:
         end_column=(chosen.end_col_offset or 0) + 1,
     )
     return spot, ast.unparse(chosen).splitlines()[0]
+
+
+def _below(uses: list[ast.stmt], scope: ast.AST, name: str) -> list[ast.stmt]:
+    """Return the statements after the first use of a gradient that change `name` by way of others.
+
+    `v = 0.9 * v + w.grad; w -= lr * v` updates `w` in the second.
+    """
+    return [
+        each
+        for each in ast.walk(scope)
+        if isinstance(each, (ast.Assign, ast.AugAssign, ast.Expr))
+        and uses
+        and each.lineno >= uses[0].lineno
+        and _is_done_to(each, name)
+        and (not isinstance(each, ast.Expr) or _calls_in_place(each))
+    ]
+
+
+def _calls_in_place(statement: ast.Expr) -> bool:
+    call = statement.value
+    return (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in _IN_PLACE
+    )
 
 
 def _is_done_to(statement: ast.stmt, name: str) -> bool:

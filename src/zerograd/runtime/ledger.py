@@ -145,6 +145,8 @@ class Ledger:
         if code == "ZG501" and not event.counted:
             # A guard that throws away what it dislikes may do so a few times in a row.
             return self._tries[finding.key] > SURE_OF_A_WINDOW
+        if code == "ZG402" and all(each.is_moved() for each in buckets):
+            return False  # back to where the first step began: a search for a length of step
         if code == "ZG402" and BY_HAND in (recorder.memo.last_fill(each.name) for each in buckets):
             return False
         if code in _ON_WHAT_IS_THERE:

@@ -145,6 +145,12 @@ class Memo:
         self._judge.split(bucket, part)
         self._start_anew(moved=True)
 
+    def inherit(self, owner: str, heir: str, bucket: str) -> None:
+        """Take what an owner that is gone has used of a bucket as used by one that came later."""
+        self._go_to(self.node)
+        self._judge.inherit(owner, heir, bucket)
+        self._start_anew(moved=True)
+
     def forget(self, owner: str, buckets: Sequence[str]) -> None:
         """Drop an owner that is gone."""
         self._go_to(self.node)

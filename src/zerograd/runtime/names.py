@@ -43,9 +43,18 @@ def _name(model: Module, wanted: set[int], found: dict[int, str]) -> None:
 
 
 def _outermost_modules() -> list[Module]:
-    modules = [each for each in gc.get_objects() if issubclass(type(each), Module)]
+    modules = [
+        each
+        for each in gc.get_objects()
+        if issubclass(type(each), Module) and not _is_made_by_compiler(each)
+    ]
     inner = {id(child) for module in modules for child in module._modules.values()}
     return [module for module in modules if id(module) not in inner]
+
+
+def _is_made_by_compiler(module: Module) -> bool:
+    """Is it a graph of torch.compile's, which has names of its own for all that it takes in?"""
+    return "dynamo_compile_id" in getattr(module, "meta", ())
 
 
 def has_networks() -> bool:

@@ -47,6 +47,7 @@ class Owners:
         self._waiting: weakref.WeakKeyDictionary[Optimizer, int]  # and the thread that made it
         self._waiting = weakref.WeakKeyDictionary()
         self._gone: list[str] = []
+        self._come = 0  # how many there have been
         self.has_news = False  # an optimizer has come or gone
         self.are_sharded = False  # parameters are DTensors, and others stand in for them in graphs
         self._reach: weakref.WeakKeyDictionary[Module, tuple[int, int]]
@@ -64,15 +65,16 @@ class Owners:
             return owner
         if not hasattr(optimizer, "param_groups") or (self._only and not self._only(optimizer)):
             return None
-        self.let_go_of_the_dead()
         if in_backward:
             return self._in_backward(optimizer)
         names = (f"optimizer#{n}" for n in range(1, len(self.by_name) + 2))
         name = next(each for each in names if each not in self.by_name)
-        owner = Owner(name, optimizer, self._is_gone)
+        self._come += 1
+        owner = Owner(name, optimizer, self._is_gone, self._come)
         self.by_name[name] = self._by_id[id(optimizer)] = owner
         self._waiting.pop(optimizer, None)
         self._claim(owner, optimizer)
+        self.let_go_of_the_dead()  # after that: it may be the heir of one of them
         return owner
 
     def meet(self, optimizer: Optimizer) -> None:
@@ -92,8 +94,6 @@ class Owners:
     def renew(self) -> None:
         """Take up the optimizers that wait, and let go of those that are gone."""
         self.has_news = False
-        if self._gone:
-            self.let_go_of_the_dead()
         me = threading.get_ident()
         mine = [each for each, thread in list(self._waiting.items()) if thread == me]
         if len(mine) <= MOST_WAITING:
@@ -101,6 +101,8 @@ class Owners:
                 self._waiting.pop(optimizer, None)
                 if optimizer.param_groups:
                     self.of(optimizer)
+        if self._gone:
+            self.let_go_of_the_dead()
 
     def is_waiting(self, parameter: Tensor) -> bool:
         """Does an optimizer that has not been taken up hold this parameter?"""
@@ -121,6 +123,9 @@ class Owners:
             gone = [bucket for bucket in owner.buckets if bucket.owners == (owner.name,)]
             for bucket in owner.buckets:
                 bucket.owners = tuple(each for each in bucket.owners if each != owner.name)
+                for heir in bucket.owners:
+                    if self.by_name[heir].number > owner.number:
+                        self._memo.inherit(owner.name, heir, bucket.name)
             self._memo.forget(owner.name, tuple(bucket.name for bucket in gone))
             self.partition.drop(gone)
             self._changed()

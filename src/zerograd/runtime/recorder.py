@@ -230,5 +230,7 @@ class Recorder(Feeding):
         unused = self.memo.node.unused
         for bucket in self.backwards.in_sight():
             bucket.look()
+            if bucket.owners:
+                bucket.moved_at = None  # the ride's steps have changed it
             # What the ride has added to was not looked at.
             bucket.doubt = bucket.doubt or bucket.name in unused

@@ -13,6 +13,7 @@ from zerograd.lifecycle.events import Event, EventKind
 from zerograd.runtime import hand_work
 from zerograd.runtime.buckets import GONE, NEW, SAME, TOUCHED, Bucket
 from zerograd.runtime.call_site import Site
+from zerograd.runtime.care import MOST_WHOLE
 
 if TYPE_CHECKING:
     from zerograd.runtime.recorder import Recorder
@@ -42,8 +43,22 @@ class Unseen:
             act = self._act(bucket, change, site, adds=True)
             if act is not None:
                 done.append((bucket, act))
+            if act == _CLEARED:
+                done += self._left_out(bucket, site)
         if done:
             self._feed(site, done)
+
+    def _left_out(self, bucket: Bucket, site: Site) -> list[tuple[Bucket, int]]:
+        """Part what a clear by hand to None has left out from a bucket; return what else was done.
+
+        `for p in some_of_them: p.grad = None` clears the canary, and the others not.
+        """
+        if len(bucket.members) < 2 or not self._recorder.looks.is_part_due(bucket, site):
+            return []
+        left = bucket.still_filled(MOST_WHOLE)
+        part = self._recorder.partition.part(bucket, left) if left else None
+        act = self._act(part, SAME, site, adds=True) if part is not None else None
+        return [] if part is None or act is None else [(part, act)]
 
     def before_use(self, buckets: Iterable[Bucket], site: Site) -> None:
         """Find out what was done before a step or a clip uses it."""
