@@ -136,6 +136,7 @@ class Feeding:
         trace = None
         for leg in ring.legs:
             self.set_canary(leg, ring.has_hand_work)
+            leg.simplify(is_traced=self._trace is not None)
         if self._trace is not None:
             for symbol in ring.symbols:
                 self._shown(symbol)
