@@ -136,7 +136,6 @@ class Feeding:
         trace = None
         for leg in ring.legs:
             self.set_canary(leg, ring.has_hand_work)
-            leg.simplify(is_traced=self._trace is not None)
         if self._trace is not None:
             for symbol in ring.symbols:
                 self._shown(symbol)

@@ -66,22 +66,6 @@ class Leg:
     canary: Any = None  # a weak reference: whose gradient is there now, or is not
     is_present: bool = False
     is_zeroed: bool = False  # by hand, to zeros, in a way that moves no counter perhaps
-    # What the hooks compare themselves, where that is all; else 0, and they ask the ride.
-    cleared: int = 0  # whose clear it is, by id
-    stepped: int = 0  # whose step, once the canary's gradient is there
-    near: int = 0  # how far the user's frame is from the hook of a backward
-
-    def simplify(self, *, is_traced: bool) -> None:
-        """Let the hooks tick it off with no call of the ride, if they can."""
-        self.cleared = self.stepped = self.near = 0
-        if is_traced:
-            return
-        if self.kind == BACKWARD:
-            self.near = self.depth - 1 if self.canary is None else 0
-        elif self.kind == CLEAR and not self.looks and self.canary is None:
-            self.cleared = self.key >> 2
-        elif self.kind == STEP and not self.looks and self.canary is not None:
-            self.stepped = self.key >> 2 if self.is_present and not self.is_zeroed else 0
 
 
 @dataclass(slots=True, eq=False)
@@ -136,7 +120,7 @@ class Ride:
     """A ring being ridden, seen from the hooks."""
 
     __slots__ = (
-        *("_end", "_lap", "_most", "_stop", "_trace"),
+        *("_closes", "_end", "_lap", "_most", "_trace"),
         *("due", "laps", "leg", "ring", "stamps", "thread"),
     )
 
@@ -155,7 +139,7 @@ class Ride:
         self.laps = 0
         self.thread = get_ident()
         self._most = ring.laps
-        self._stop = 0 if ring.windows else ring.laps  # the lap from which on each is looked at
+        self._closes = bool(ring.windows)  # windows in each lap
         self._end = end
         self._lap = lap
 
@@ -188,17 +172,13 @@ class Ride:
                 else:
                     self.stamps.append(perf_counter())
             if leg.is_last:
-                self.turn()
+                self.laps += 1
+                if self._trace is not None and self.laps >= self.due:
+                    self._trace.laps()
+                if self.laps >= self._most or self._closes or get_ident() != self.thread:
+                    self._end_lap()
             return True
         return self._ends(key)
-
-    def turn(self) -> None:
-        """Begin another lap, if it is not time to look with care."""
-        self.laps = laps = self.laps + 1
-        if self._trace is not None and laps >= self.due:
-            self._trace.laps()
-        if laps >= self._stop or get_ident() != self.thread:
-            self._end_lap()
 
     def _ends(self, key: int) -> bool:
         """End the ride at a call that is not due, unless it is no call that could be."""

@@ -33,6 +33,7 @@ from zerograd.static.engine.objects import TooLong
 from zerograd.static.engine.program import Program
 from zerograd.static.engine.roots import Root, roots
 from zerograd.static.engine.uncalled import uncalled_findings
+from zerograd.static.engine.unupdated import unupdated
 from zerograd.static.engine.unused import unused
 from zerograd.static.engine.windows import window_findings
 from zerograd.static.engine.words import FOREIGN
@@ -73,6 +74,7 @@ def _findings(program: Program) -> Outcome:
         program.unresolved += 1  # what was found so far stands
     findings.extend(uncalled_findings(program))
     findings.extend(idle(program))
+    findings.extend(unupdated(program))
     findings.sort(key=lambda finding: not finding.certain)
     return Outcome(in_order(findings), program.unresolved)
 

@@ -178,11 +178,20 @@ def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Val
     words = words_of(name)
     # `G(z)` makes a G, unless something else was seen to be one: G.parameters()
     a_class = name[:1].isupper() and path not in frame.program.networks
+    a_class = a_class and not _is_variable(frame, node)
     makes = not arguments.all() or a_class or words[0] in _MAKING
     makes = makes or not _MAKERS.isdisjoint(words)
     if makes or arguments.optimizers() or arguments.has_modules() or is_emptying(name):
         return unseen(frame, name, arguments, Named(path))
     return forward(frame, frozenset((path,)), arguments)
+
+
+def _is_variable(frame: Frame, node: ast.Call) -> bool:
+    """Is it no class for all its capitals: `BCE_loss` and `D`, which were assigned here?"""
+    name = node.func.id if isinstance(node.func, ast.Name) else ""
+    if len(name) > 2 and "_" not in name:
+        return False
+    return name in frame.locals or name in frame.closure or name in frame.globals
 
 
 _BUILTINS = frozenset(

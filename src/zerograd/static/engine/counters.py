@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zerograd.static.engine import guards
 from zerograd.static.engine.conditions import is_modulo, is_positive
 from zerograd.static.engine.ir import Loop
+from zerograd.static.engine.switches import lasting_truth
 
 if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
@@ -47,6 +48,7 @@ class First(NamedTuple):
 
     only: frozenset[int] = frozenset()  # these hold in no later one
     also: frozenset[int] = frozenset()  # these may hold again
+    gone: frozenset[int] = frozenset()  # not known there, but these hold in no later one
 
 
 def first_of(loop: Loop, program: Program, atoms: dict[str, int]) -> First:
@@ -55,9 +57,10 @@ def first_of(loop: Loop, program: Program, atoms: dict[str, int]) -> First:
     `if i > 0: clear()` is right: the first iteration has nothing to clear. And `i % 2 == 0`
     is true there.
     """
+    gone = _switched(loop, program, atoms)
     counter = counter_of(loop.node)
     if counter is None:
-        return First()
+        return First(gone=gone)
     name, start = counter
     only, also = set(), set()
     for key, number in atoms.items():
@@ -78,7 +81,21 @@ def first_of(loop: Loop, program: Program, atoms: dict[str, int]) -> First:
         holds = _remainder_on_first(atom.node, name, start)
         if holds is not None:
             also.add(number * 2 + (holds is is_positive(atom.node)))
-    return First(frozenset(only), frozenset(also))
+    return First(frozenset(only), frozenset(also), gone)
+
+
+def _switched(loop: Loop, program: Program, atoms: dict[str, int]) -> frozenset[int]:
+    """Return the literals of switches that the loop turns over once: `if first: first = False`."""
+    found = set()
+    for key, number in atoms.items():
+        atom = program.atoms.get(key)
+        if atom is None or not isinstance(atom.node, ast.Name):
+            continue
+        if any(program.is_stored(loop, each) for each in atom.names):
+            after = lasting_truth(loop.node, atom.node.id)
+            if after is not None:
+                found.add(number * 2 + (not after))
+    return frozenset(found)
 
 
 def _remainder_on_first(node: ast.expr, name: str, start: int) -> bool | None:

@@ -261,7 +261,7 @@ class Flow:
             return join([end, *inner.breaks, *inner.continues])
         varying = self._varying.get(id(node), frozenset())
         first = self._firsts.get(id(node), First())
-        later = frozenset(each ^ 1 for each in first.only)
+        later = frozenset(each ^ 1 for each in first.only | first.gone)
         once = self._onces.get(id(node), frozenset())
         over = frozenset(len(self._atoms) + atom for atom in once)  # that they have been true
         point = self._entered(node, dropped(point, over) if over else point)

@@ -9,22 +9,26 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import EventKind, Spot
 from zerograd.lifecycle.findings import Finding, explain
 from zerograd.lifecycle.judge import Literal, Verdict, judge_set
-from zerograd.lifecycle.machine import advance
 from zerograd.lifecycle.rule import Rule
 from zerograd.lifecycle.state import INITIAL, BucketState, Drop
 from zerograd.rules import BY_CODE
 from zerograd.rules.stale_gradient import by_hand
 from zerograd.static.engine.conditions import SYNC
-from zerograd.static.engine.early import EarlyClears
 from zerograd.static.engine.emptiness import NEEDS_CERTAINTY, is_open
 from zerograd.static.engine.halfway import is_called_off, is_second_of_a_round, may_be_updated
 from zerograd.static.engine.ir import Block, Doubt, Happening
+from zerograd.static.engine.leaks import Leaks
 from zerograd.static.engine.marks import mark_guards
 from zerograd.static.engine.objects import is_by_hand
+from zerograd.static.engine.opposed import Opposed
 from zerograd.static.engine.plausible import BEFORE, is_ever_cleared, is_plausible
-from zerograd.static.engine.unscaled import is_clipped_scaled
+from zerograd.static.engine.unscaled import (
+    NEVER_SCALED,
+    SCALE_IT,
+    is_clipped_scaled,
+    unscaled_loss,
+)
 from zerograd.static.engine.vain import CLIPPED_TOO_SOON, is_clipped_too_soon
-from zerograd.static.engine.words import OPTIMIZER_WORDS, words_of
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
@@ -43,7 +47,7 @@ _AT_UNSCALE = (BY_CODE["ZG302"],)
 States = dict[BucketState, list[frozenset[Literal]]]
 
 
-class Judgement(EarlyClears):
+class Judgement(Leaks):
     """Judges one root once its states are known."""
 
     def __init__(
@@ -56,6 +60,7 @@ class Judgement(EarlyClears):
         doubted: bool,
     ) -> None:
         super().__init__(program, buckets, flow, atoms)
+        self._opposed = Opposed(buckets)
         self._doubted = doubted  # the loop around it is assumed, and others may clear
         mark_guards(block)
 
@@ -114,7 +119,19 @@ class Judgement(EarlyClears):
         found = list(self._judge(node, _AT_STEP, node.event.buckets))
         yield from found
         if not any(each.rule.code in ("ZG101", "ZG402") and each.certain for each in found):
-            yield from self._leaked(node)
+            leaked = list(self._leaked(node))
+            yield from leaked or self._works_against(node)
+        loss = unscaled_loss(node, self._buckets)
+        if loss is not None:
+            finding = self._finding(node, "ZG303", INITIAL, True)
+            names = {"owner": finding.owner, "scaler": node.scaler.split("@", 1)[0]}
+            yield replace(
+                finding,
+                spot=loss.spot,
+                message=NEVER_SCALED.format_map(names),
+                advice=SCALE_IT.format_map(names),
+                trail=(),
+            )
 
     def _still_awaiting(self) -> Iterable[Finding]:
         """ZG302 on some path: the last step through a scaler is followed by no update."""
@@ -277,58 +294,8 @@ class Judgement(EarlyClears):
             return lambda key: False
         return lambda key: key.startswith(BEFORE) or self._program.varies(loop, key)
 
-    def _leaked(self, node: Happening) -> Iterable[Finding]:
-        """ZG201: the states at the step leave a suspicion that nothing later takes back."""
-        event = node.event
-        assert event is not None
-        for bucket in event.buckets:
-            reached = self._flow.reached[id(node)].get(bucket, ())
-            states = [self._flow.states[number][0] for number, _ in reached]
-            judged = [state for state in states if event.owner in state.stepped]
-            after = [advance(state, event, bucket) for state in judged or states]
-            leaks = [state for state in after if _is_suspected(state, event.owner)]
-            if leaks and self._is_confirmed(bucket, node.spot):
-                left = leaks[0].suspicion
-                meant = left is not None and self._is_meant_for(left.left.spot, node)
-                # Lightning's toggle keeps the other networks out of the loss.
-                meant = meant or "toggle_optimizer(" in node.unit.source.text
-                always = bool(judged) and len(leaks) == len(after)
-                certain = always and not self._is_doubted(node) and not meant
-                yield self._finding(node, "ZG201", leaks[0], certain)
-                return
-
     def _is_doubted(self, node: Happening) -> bool:
         return self._doubted and (node.loop is None or node.loop.pseudo)
-
-    def _is_meant_for(self, backward: Spot, step: Happening) -> bool:
-        """Does the loss bear this optimizer's name, as loss_GE does that of optimizer_G?"""
-        loss = words_of(self._code_at(backward).split(".backward", 1)[0])
-        mine = [
-            word
-            for word in words_of(self._display(step))
-            if word not in OPTIMIZER_WORDS and not word.startswith("optim")
-        ]
-        return any(
-            word == other or (len(word) == 1 and len(other) == 2 and word in other)
-            for word in mine
-            for other in loss
-        )
-
-    def _is_confirmed(self, bucket: str, step: Spot) -> bool:
-        """Does the suspicion last until the next backward or clear, or until the end?"""
-        later = [
-            self._flow.reached.get(id(node), {})
-            for node in self._buckets.happenings
-            if node.kind in (EventKind.BACKWARD, EventKind.CLEAR)
-        ]
-        if self._flow.end is not None:
-            later.append({bucket: set(self._flow.end.get(bucket, ()))})
-        for reached in later:
-            for number, _ in reached.get(bucket, ()):
-                found = self._flow.states[number][0].suspicion
-                if found is not None and found.step == step:
-                    return True
-        return False
 
     def _absent(self, node: Happening) -> Iterable[Finding]:
         """ZG104: some path gets here before the first backward, or after a clear to None."""
@@ -386,8 +353,3 @@ def _is_repeated(literals: frozenset[Literal], conditions: frozenset[str]) -> bo
     return not any(
         (f"{BEFORE}{key}", not truth) in literals for key, truth in literals if key in conditions
     )
-
-
-def _is_suspected(after: BucketState, owner: str) -> bool:
-    """Is what another's loss left behind proved to have come here?"""
-    return after.suspicion is not None and owner in after.suspicion.left.fills

@@ -1,7 +1,13 @@
-"""Clips of gradients that somebody else scaled: the scaler's own step tells that they are."""
+"""Scalers of which the file shows one half only: what scaled the loss, or what is scaled at all.
+
+A clip of gradients that somebody else scaled: the scaler's own step tells that they are. And a
+scaler's step on a loss that nothing has scaled.
+"""
 
 from __future__ import annotations
 
+import ast
+import re
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
@@ -10,6 +16,42 @@ from zerograd.static.engine.ir import Happening
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
     from zerograd.static.engine.flow import Flow
+
+
+NEVER_SCALED = (
+    "the loss goes backward unscaled, but {scaler}.step({owner}) divides its gradients by the scale"
+)
+SCALE_IT = "write {scaler}.scale(…).backward()"
+_SCALING = re.compile(r"\.scale\(|scale_loss|\.backward\([^)\n]*\w*scal")
+
+
+def unscaled_loss(step: Happening, buckets: Buckets) -> Happening | None:
+    """Return the backward of a loss that the scaler which steps has never scaled.
+
+    Nothing in the file scales anything, and the scaler was made there.
+    """
+    assert step.event is not None
+    source = step.unit.source
+    if not step.scaler or "GradScaler(" not in source.text:
+        return None
+    if any(_SCALING.search(line.split("#", 1)[0]) for line in source.lines):
+        return None
+    mine = set(step.event.buckets)
+    losses = [
+        each
+        for each in buckets.happenings
+        if each.kind is EventKind.BACKWARD and each.event and mine & set(each.event.buckets)
+    ]
+    plain = all(
+        each.sure
+        and each.unit is step.unit
+        and each.loop is step.loop
+        and isinstance(each.node, ast.Call)
+        and isinstance(each.node.func, ast.Attribute)
+        for each in losses
+    )
+    before = [each for each in losses if each.spot.line < step.spot.line]
+    return before[-1] if before and plain else None
 
 
 def is_clipped_scaled(clip: Happening, buckets: Buckets, flow: Flow) -> bool:

@@ -1,0 +1,144 @@
+"""Steps on what other losses left, or put, into the same gradients: ZG201."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import replace
+
+from zerograd.lifecycle.events import EventKind, Spot
+from zerograd.lifecycle.findings import Finding, TrailStep
+from zerograd.lifecycle.judge import Literal
+from zerograd.lifecycle.machine import advance
+from zerograd.lifecycle.state import BucketState, Suspicion
+from zerograd.static.engine.early import EarlyClears
+from zerograd.static.engine.ir import Happening
+from zerograd.static.engine.opposed import OPPOSED, SEPARATE, STATIONS, Opposed
+from zerograd.static.engine.words import OPTIMIZER_WORDS, words_of
+
+
+class Leaks(EarlyClears):
+    """What a step finds in its gradients that was not meant for it."""
+
+    _opposed: Opposed
+
+    def _leaked(self, node: Happening) -> Iterable[Finding]:
+        """ZG201: the states at the step leave a suspicion that nothing later takes back."""
+        event = node.event
+        assert event is not None
+        for bucket in event.buckets:
+            reached = [
+                (self._flow.states[number][0], self._literals(literals))
+                for number, literals in self._flow.reached[id(node)].get(bucket, ())
+            ]
+            judged = [each for each in reached if event.owner in each[0].stepped]
+            after = [
+                (advance(state, event, bucket), literals) for state, literals in judged or reached
+            ]
+            leaks = [state for state, _ in after if _is_suspected(state, event.owner)]
+            if leaks and self._is_confirmed(bucket, node.spot):
+                left = leaks[0].suspicion
+                meant = left is not None and self._is_meant_for(left.left.spot, node)
+                # Lightning's toggle keeps the other networks out of the loss.
+                meant = meant or "toggle_optimizer(" in node.unit.source.text
+                always = bool(judged) and _is_always_suspected(after, event.owner)
+                certain = always and not self._is_doubted(node) and not meant
+                yield self._finding(node, "ZG201", leaks[0], certain)
+                return
+
+    def _works_against(self, node: Happening) -> Iterable[Finding]:
+        """ZG201: two losses in the gradients of one step pull the same output apart."""
+        event = node.event
+        assert event is not None
+        if len(self._buckets.optimizers) < 2:
+            return
+        for bucket in event.buckets:
+            reached = self._flow.reached[id(node)].get(bucket, ())
+            states = [self._flow.states[number][0] for number, _ in reached]
+            judged = [state for state in states if event.owner in state.stepped] or states
+            found = [self._opposed.at(node, state) for state in judged]
+            pair = next((each for each in found if each is not None), None)
+            if pair is None:
+                continue
+            first, second, output = pair
+            suspicion = Suspicion(event.owner, node.spot, first, second)
+            certain = all(found) and not self._is_doubted(node)
+            finding = self._finding(node, "ZG201", BucketState(suspicion=suspicion), certain)
+            names = {"owner": finding.owner, "output": output}
+            told = zip((first.spot, second.spot, node.spot), STATIONS, strict=True)
+            yield replace(
+                finding,
+                message=OPPOSED.format_map(names),
+                advice=SEPARATE.format_map(names),
+                trail=tuple(TrailStep(spot, text, self._code_at(spot)) for spot, text in told),
+            )
+            return
+
+    def _is_meant_for(self, backward: Spot, step: Happening) -> bool:
+        """Does the loss bear this optimizer's name, as loss_GE does that of optimizer_G?"""
+        loss = words_of(self._code_at(backward).split(".backward", 1)[0])
+        mine = [
+            word
+            for word in words_of(self._display(step))
+            if word not in OPTIMIZER_WORDS and not word.startswith("optim")
+        ]
+        return any(
+            word == other or (len(word) == 1 and len(other) == 2 and word in other)
+            for word in mine
+            for other in loss
+        )
+
+    def _is_confirmed(self, bucket: str, step: Spot) -> bool:
+        """Does the suspicion last until the next backward or clear, or until the end?"""
+        later = [
+            self._flow.reached.get(id(node), {})
+            for node in self._buckets.happenings
+            if node.kind in (EventKind.BACKWARD, EventKind.CLEAR)
+        ]
+        if self._flow.end is not None:
+            later.append({bucket: set(self._flow.end.get(bucket, ()))})
+        for reached in later:
+            for number, _ in reached.get(bucket, ()):
+                found = self._flow.states[number][0].suspicion
+                if found is not None and found.step == step:
+                    return True
+        return False
+
+    @abstractmethod
+    def _finding(
+        self, node: Happening, code: str, state: BucketState, certain: bool, name: str = ""
+    ) -> Finding:
+        """Return the finding at `node`, in the user's own names."""
+
+    @abstractmethod
+    def _is_doubted(self, node: Happening) -> bool:
+        """Is the loop around it assumed?"""
+
+    @abstractmethod
+    def _literals(self, literals: frozenset[int]) -> frozenset[Literal]:
+        """Return the conditions that some numbers stand for."""
+
+    @abstractmethod
+    def _display(self, node: Happening) -> str:
+        """Return the optimizer as the user writes it there."""
+
+    @abstractmethod
+    def _code_at(self, spot: Spot) -> str:
+        """Return the code of the event at `spot`."""
+
+
+def _is_always_suspected(after: list[tuple[BucketState, frozenset[Literal]]], owner: str) -> bool:
+    """Is it so in every state, or in every one that one condition leads to?"""
+    suspected = [(_is_suspected(state, owner), literals) for state, literals in after]
+    if all(leaks for leaks, _ in suspected):
+        return True
+    known = {each for leaks, literals in suspected if leaks for each in literals}
+    return any(
+        all(leaks or (key, not truth) in literals for leaks, literals in suspected)
+        for key, truth in known
+    )
+
+
+def _is_suspected(after: BucketState, owner: str) -> bool:
+    """Is what another's loss left behind proved to have come here?"""
+    return after.suspicion is not None and owner in after.suspicion.left.fills

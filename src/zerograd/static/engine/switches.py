@@ -1,0 +1,79 @@
+"""Switches: a name that a loop turns over in its first iteration, and never back.
+
+`if first: first = False`, or `if optimizer is None: optimizer = Adam(…)`: what stands
+under it happens once, whatever the test looks like.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from zerograd.static.engine.stores import targets
+
+
+def lasting_truth(loop: ast.AST | None, name: str) -> bool | None:
+    """Return the truth that `name` has in every iteration but the first, if the loop settles it."""
+    if not isinstance(loop, ast.For | ast.AsyncFor | ast.While):
+        return None
+    stored = sum(
+        isinstance(each, ast.Name) and each.id == name
+        for each in targets([loop])  # with its own
+    )
+    if not stored:
+        return None
+    truths = []
+    for node in loop.body:
+        given = _given(node, name)
+        if given is not None:  # in every iteration
+            truths.append(given)
+            continue
+        for each in ast.walk(node):
+            if isinstance(each, ast.If):
+                truths.extend(_turned(each, name))
+    # Each of the assignments was understood, and all say the same.
+    return truths[0] if len(truths) == stored and len(set(truths)) == 1 else None
+
+
+def _turned(node: ast.If, name: str) -> list[bool]:
+    """Return the truth that a branch gives to `name`, where the opposite led there."""
+    asked = _asked(node.test, name)
+    if asked is None:
+        return []
+    found = [given for part in node.body if (given := _given(part, name)) is not None]
+    leaves = any(isinstance(each, ast.Continue) for part in node.body for each in ast.walk(part))
+    return found if found == [not asked] and not leaves else []
+
+
+def _asked(test: ast.expr, name: str) -> bool | None:
+    """Return which truth of `name` the test asks for."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = _asked(test.operand, name)
+        return None if inner is None else not inner
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        right = test.comparators[0]
+        if not isinstance(right, ast.Constant) or right.value not in (None, True, False):
+            return None
+        inner = _asked(test.left, name)
+        if inner is None or not isinstance(test.ops[0], ast.Is | ast.IsNot | ast.Eq | ast.NotEq):
+            return None
+        same = isinstance(test.ops[0], ast.Is | ast.Eq)
+        return bool(right.value) is same
+    return True if isinstance(test, ast.Name) and test.id == name else None
+
+
+def _given(node: ast.stmt, name: str) -> bool | None:
+    """Return the truth of what a statement assigns to `name`."""
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+        return None
+    target, value = node.targets[0], node.value
+    if not isinstance(target, ast.Name) or target.id != name:
+        return None
+    if isinstance(value, ast.Constant):
+        return bool(value.value)
+    return True if isinstance(value, ast.Call) and _makes(value) else None
+
+
+def _makes(call: ast.Call) -> bool:
+    """Is something made, and so surely there: a call of what is named like a class?"""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return name[:1].isupper()
