@@ -8,6 +8,7 @@ an unknown condition keeps its truth exactly as long as its operands stay what t
 from __future__ import annotations
 
 import ast
+from abc import ABC, abstractmethod
 from typing import Any
 
 from benchmarks.accuracy.arithmetic import (
@@ -37,8 +38,8 @@ _STABLE = {"optimizers", "rpc_sync", "rpc_async", "local_value", "get_optimizer"
 _PREPARE = {"prepare", "setup", "setup_optimizers", "setup_module"}
 
 
-class Expressions:
-    """The half of the interpreter that evaluates; `Interpreter` adds statements."""
+class Expressions(ABC):
+    """The half of the interpreter that evaluates; `Execution` adds statements."""
 
     symbols: dict[Any, Thing]
     keep: list[Any]
@@ -363,23 +364,29 @@ class Expressions:
             return False
         return True
 
+    @abstractmethod
     def spend(self, amount: int = 1) -> None:
-        raise NotImplementedError
+        """Count what is done, and end a run that does too much."""
 
+    @abstractmethod
     def truth(self, value: Any) -> bool:
-        raise NotImplementedError
+        """Tell whether a value is true; of an unknown one, decide."""
 
+    @abstractmethod
     def call(self, callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        raise NotImplementedError
+        """Call a function or class of the program, and return what it gives."""
 
+    @abstractmethod
     def note(self, kind: str, line: int, subjects: list[Any]) -> None:
-        raise NotImplementedError
+        """Keep an event that touches gradients."""
 
+    @abstractmethod
     def iterate(self, value: Any, count: int) -> tuple[list[Any], bool]:
-        raise NotImplementedError
+        """Return the items a loop sees, and whether they are the real ones."""
 
+    @abstractmethod
     def bind(self, target: ast.expr, value: Any, scope: Scope) -> None:
-        raise NotImplementedError
+        """Assign a value to a name, an attribute, an item or several of them."""
 
 
 def callable_value(value: Any) -> bool:
