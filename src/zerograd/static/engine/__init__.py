@@ -105,25 +105,51 @@ def _judge(program: Program, root: Root) -> list[Finding]:
 
 
 def _atoms(nodes: list[Node]) -> dict[str, int]:
-    """Return the conditions worth telling apart, those around most events first."""
-    weights: dict[str, int] = {}
+    """Return the conditions worth telling apart, those around most events first.
+
+    A condition around a whole loop says the same in each of its rounds. What decides between
+    two events of one round comes before it.
+    """
     # Where an exception may be caught, a condition that raises one leads somewhere.
     caught = {id(inner) for node in nodes if isinstance(node, Attempt) for inner in walk(node.body)}
-    for node in nodes:
-        if isinstance(node, Branch | Attempt) and node.atom:
-            weight = 0
-            blocks = node.handlers if isinstance(node, Attempt) else (node.then, node.otherwise)
-            for inner in walk(list(chain(*blocks))):
-                if isinstance(inner, Happening):
-                    weight += 4 * (inner.event is not None)
-                elif isinstance(inner, Haze | Reset):
-                    weight += bool(inner.buckets)
-                elif isinstance(inner, Jump):
-                    weight += inner.how != "raise" or id(node) in caught
-            if weight:
-                weights[node.atom] = weights.get(node.atom, 0) + weight
-    chosen = sorted(weights, key=lambda key: -weights[key])[:MOST_ATOMS]
+    guards = [node for node in nodes if isinstance(node, Branch | Attempt) and node.atom]
+    weights: dict[str, int] = {}
+    for node in guards:
+        weight = _weight(walk(_under(node)), id(node) in caught)
+        if weight:
+            weights[node.atom] = weights.get(node.atom, 0) + weight
+    near: dict[str, int] = dict.fromkeys(weights, 0)
+    for node in guards if len(weights) > MOST_ATOMS else ():
+        if node.atom in near:
+            near[node.atom] += sum(map(_decides, walk(_under(node), rounds=False)))
+    chosen = sorted(weights, key=lambda key: (-near[key], -weights[key]))[:MOST_ATOMS]
     return {key: number for number, key in enumerate(chosen)}
+
+
+def _under(node: Branch | Attempt) -> list[Node]:
+    """Return what stands under a condition, whichever way it goes."""
+    blocks = node.handlers if isinstance(node, Attempt) else (node.then, node.otherwise)
+    return list(chain(*blocks))
+
+
+def _decides(node: Node) -> bool:
+    """Is it an event, or something that skips the rest of the round?"""
+    if isinstance(node, Jump):
+        return node.how in ("continue", "break")
+    return isinstance(node, Happening) and node.event is not None
+
+
+def _weight(nodes: list[Node], caught: bool) -> int:
+    """Return how much there is under a condition that it may decide."""
+    weight = 0
+    for node in nodes:
+        if isinstance(node, Happening):
+            weight += 4 * (node.event is not None)
+        elif isinstance(node, Haze | Reset):
+            weight += bool(node.buckets)
+        elif isinstance(node, Jump):
+            weight += node.how != "raise" or caught
+    return weight
 
 
 def _is_foreign(program: Program) -> bool:

@@ -14,7 +14,6 @@ from zerograd.static.engine.ir import Happening, Loop
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
     from zerograd.static.engine.flow import Flow
-    from zerograd.static.engine.points import Pair
     from zerograd.static.engine.program import Program
 
 
@@ -55,7 +54,9 @@ class EarlyClears:
         }
         doubt: tuple[str, BucketState, bool] | None = None
         for owner, guard, shared in self._window_guards(node):
-            own = varying - {guard} - (node.behind & self._before_the_losses(owner))
+            skips = self._before_the_losses(owner)
+            own = varying - {guard} - (node.behind & skips)
+            skipped = self._skipped(owner, skips)
             if any(self._program.atoms[key].counter for key in own - shared):
                 continue  # a counter of its own, which may be the window's start
             number = next(n for n, key in self._keys.items() if key == guard)
@@ -70,28 +71,49 @@ class EarlyClears:
                 # Under the same guard a step before it in this round excuses it.
                 strict = guard in node.guards | node.behind
                 # A part that no loss fills, an unused head, is thrown away with the rest.
-                held = [b for b in held if self._is_filled(node, b, before)]
-                drops = [self._drops(node, b, owner, guard, before, strict) for b in held]
+                judged = {b: self._judged(node, b, before, skipped) for b in held}
+                held = [b for b in held if any(state.contributions for state in judged[b])]
+                drops = [self._drops(judged[b], owner, guard, strict) for b in held]
                 name = self._names.get(owner, owner)
                 if drops and all(drops) and all(map(all, drops)) and not own:
-                    yield name, self._example(node, held[0], before), self._counts(guard)
+                    yield name, _example(judged[held[0]]), self._counts(guard)
                     return
                 if drops and all(map(any, drops)):
-                    doubt = doubt or (name, self._example(node, held[0], before), False)
+                    doubt = doubt or (name, _example(judged[held[0]]), False)
         nested = list(self._nested(node, node.loop))
         yield from nested or ([doubt] if doubt is not None else [])
 
     def _before_the_losses(self, owner: str) -> frozenset[str]:
         """Return the conditions that skip every loss `owner` steps on: `if …: continue`."""
+        around = [each.behind for each in self._losses_of(owner)]
+        return frozenset.intersection(*around) if around else frozenset()
+
+    def _losses_of(self, owner: str) -> list[Happening]:
         used = self._stepped_on(owner)
-        around = [
-            each.behind
+        return [
+            each
             for each in self._buckets.happenings
             if each.kind is EventKind.BACKWARD
             and each.event is not None
             and (each.event.backward or str(each.event.spot)) in used
         ]
-        return frozenset.intersection(*around) if around else frozenset()
+
+    def _skipped(self, owner: str, skips: frozenset[str]) -> frozenset[int]:
+        """Return what is known of a round one iteration back that did not come to its loss."""
+        met = {
+            literal
+            for loss in self._losses_of(owner)
+            for pairs in self._flow.reached.get(id(loss), {}).values()
+            for _, literals in pairs
+            for literal in literals
+        }
+        return frozenset(
+            -(number * 2 + truth) - 1
+            for number, key in self._keys.items()
+            if key in skips
+            for truth in (0, 1)
+            if number * 2 + truth not in met
+        )
 
     def _nested(self, node: Happening, loop: Loop) -> Iterable[tuple[str, BucketState, bool]]:
         """The loop fills and clears in each round, and only the loop around it steps."""
@@ -193,34 +215,28 @@ class EarlyClears:
         reached = self._flow.reached[id(node)].values()
         return all(literal in literals for pairs in reached for _, literals in pairs)
 
-    def _judged(self, node: Happening, bucket: str, before: int) -> list[Pair]:
+    def _judged(
+        self, node: Happening, bucket: str, before: int, skipped: frozenset[int]
+    ) -> list[BucketState]:
+        """Return the states after a round that did not step, but came as far as its loss."""
         return [
-            pair
-            for pair in self._flow.reached[id(node)].get(bucket, ())
-            if before in pair[1] and not self._flow.states[pair[0]][0].unknown
+            self._flow.states[number][0]
+            for number, literals in self._flow.reached[id(node)].get(bucket, ())
+            if before in literals
+            and skipped.isdisjoint(literals)
+            and not self._flow.states[number][0].unknown
         ]
 
-    def _is_filled(self, node: Happening, bucket: str, before: int) -> bool:
-        return any(
-            self._flow.states[number][0].contributions
-            for number, _ in self._judged(node, bucket, before)
-        )
-
-    def _drops(
-        self, node: Happening, bucket: str, owner: str, guard: str, before: int, strict: bool
-    ) -> list[bool]:
+    def _drops(self, judged: list[BucketState], owner: str, guard: str, strict: bool) -> list[bool]:
         """Tell of each judged state whether it loses something, but for those stepped otherwise."""
-        drops = []
-        for number, _ in self._judged(node, bucket, before):
-            state = self._flow.states[number][0]
-            if strict or state.phase(owner) is not Phase.SPENT:
-                drops.append(
-                    any(
-                        not each.used_by and self._is_meant(each, owner, guard)
-                        for each in state.contributions
-                    )
-                )
-        return drops
+        return [
+            any(
+                not each.used_by and self._is_meant(each, owner, guard)
+                for each in state.contributions
+            )
+            for state in judged
+            if strict or state.phase(owner) is not Phase.SPENT
+        ]
 
     def _is_meant(self, each: Contribution, owner: str, guard: str) -> bool:
         """Is it a loss for `owner`: its step uses it, and it is proved or nobody else could?"""
@@ -256,8 +272,6 @@ class EarlyClears:
             }
         return self._uses[owner, last]
 
-    def _example(self, node: Happening, bucket: str, before: int) -> BucketState:
-        states = [self._flow.states[number][0] for number, _ in self._judged(node, bucket, before)]
-        return next(
-            state for state in states if any(not each.used_by for each in state.contributions)
-        )
+
+def _example(states: list[BucketState]) -> BucketState:
+    return next(state for state in states if any(not each.used_by for each in state.contributions))

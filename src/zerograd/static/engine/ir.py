@@ -272,8 +272,8 @@ def has_effect(block: Block) -> bool:
     return False
 
 
-def walk(block: Block, seen: set[int] | None = None) -> list[Node]:
-    """Return every node below `block`, shared ones once."""
+def walk(block: Block, seen: set[int] | None = None, *, rounds: bool = True) -> list[Node]:
+    """Return every node below `block`, shared ones once; without `rounds` not those of loops."""
     seen = set() if seen is None else seen
     found: list[Node] = []
     stack: list[Node] = list(reversed(block))
@@ -283,6 +283,8 @@ def walk(block: Block, seen: set[int] | None = None) -> list[Node]:
             continue
         seen.add(id(node))
         found.append(node)
+        if not rounds and isinstance(node, Loop) and not node.once:
+            continue
         for inner in node.blocks():
             if inner:
                 stack.extend(reversed(inner))

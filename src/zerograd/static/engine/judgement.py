@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from zerograd.static.engine.emptiness import NEEDS_CERTAINTY, is_open
 from zerograd.static.engine.halfway import is_called_off, is_second_of_a_round, may_be_updated
 from zerograd.static.engine.ir import Block, Doubt, Happening
 from zerograd.static.engine.leaks import Leaks
+from zerograd.static.engine.losses import LostLosses
 from zerograd.static.engine.marks import mark_guards
 from zerograd.static.engine.objects import is_by_hand
 from zerograd.static.engine.opposed import Opposed
@@ -61,6 +62,7 @@ class Judgement(Leaks):
     ) -> None:
         super().__init__(program, buckets, flow, atoms)
         self._opposed = Opposed(buckets)
+        self._losses = LostLosses(buckets, flow)
         self._doubted = doubted  # the loop around it is assumed, and others may clear
         mark_guards(block)
 
@@ -209,18 +211,11 @@ class Judgement(Leaks):
             code, state = verdict.rule.code, verdict.state
             if code == "ZG401" and certain:
                 # Whatever makes it certain, this says why it finds nothing.
-                code, state = next(self._taken(node, buckets), (code, state))
+                taken = self._losses.taken(node, buckets)
+                code, state = ("ZG102", taken) if taken is not None else (code, state)
+            if code == "ZG102":
+                state = self._losses.told(node, buckets, state)
             yield self._finding(node, code, state, certain)
-
-    def _taken(
-        self, node: Happening, buckets: tuple[str, ...]
-    ) -> Iterator[tuple[str, BucketState]]:
-        """Yield ZG102 and a state in which a loss was cleared after another optimizer's step."""
-        for bucket in buckets:
-            for number, _ in self._flow.reached[id(node)].get(bucket, ()):
-                state = self._flow.states[number][0]
-                if state.lost is not None and state.lost.shared and state.lost.finite:
-                    yield "ZG102", state
 
     def _verdicts(
         self, node: Happening, held: dict[str, States], rules: list[Rule]

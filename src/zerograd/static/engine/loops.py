@@ -9,7 +9,7 @@ from zerograd.static.engine.assignments import bind, peek
 from zerograd.static.engine.conditions import test_of
 from zerograd.static.engine.expressions import evaluate, items_of
 from zerograd.static.engine.frame import Frame
-from zerograd.static.engine.ir import BREAK, RETURN, Block, Haze, Loop, has_effect, walk
+from zerograd.static.engine.ir import BREAK, RETURN, Block, Happening, Haze, Loop, has_effect, walk
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.stores import names_stored
 from zerograd.static.engine.turns import has_its_own_each_turn
@@ -34,7 +34,8 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
     program = frame.program
     before = len(frame.out)
     source = evaluate(frame, node.iter)
-    acts = has_effect(frame.out[before:])
+    # What it makes for itself, a meter or a network, is nothing to the loop.
+    acts = any(isinstance(each, Happening | Haze) for each in walk(frame.out[before:]))
     items, open_ended = items_of(source)
     if items and all(_is_one_param(item) for item in items):
         # A loop over parameters does one thing to all of them.

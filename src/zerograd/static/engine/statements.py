@@ -104,11 +104,15 @@ def _read_otherwise(frame: Frame, node: ast.If) -> Block:
 
 
 def _read_unreached(frame: Frame, body: list[ast.stmt]) -> None:
-    """Read what a constant keeps from running, for the methods that it forgets to call."""
+    """Read what a constant keeps from running, for the methods that it forgets to call.
+
+    What is called from there only is called by nobody: those functions are judged by themselves.
+    """
+    program = frame.program
     if any(frame.unit.has_events(part) for part in body):
-        before = dict(frame.locals), frame.program.frozen
+        before = dict(frame.locals), program.frozen, set(program.called)
         read_block(frame, body)
-        frame.locals, frame.program.frozen = before
+        frame.locals, program.frozen, program.called = before
 
 
 def _is_knob(frame: Frame, node: ast.If, kind: str) -> bool:
