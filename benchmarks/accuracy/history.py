@@ -7,6 +7,7 @@ that really happened, in order, and never has to think about what may happen.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -73,6 +74,7 @@ class _Judge:
         self.states: dict[Bucket, _State] = {}
         self.empty_steps: dict[tuple[object, int], int] = {}  # in a row
         self.all_empty: dict[tuple[object, int], int] = {}
+        self.steps = Counter((e.owner, e.line) for e in events if e.kind == "step")
         self.pending: dict[object, dict[object, Event]] = {}
         self.halfway: set[object] = set()  # owners unscaled since the last update
         self.used: set[int] = set()  # backwards that some optimizer's step has used
@@ -193,7 +195,9 @@ class _Judge:
         # Another optimizer has used the loss before it was cleared here: lost to this one.
         clears = clears or tuple(clear.line for state in states for clear in state.taken)
         self.all_empty[key] = self.all_empty.get(key, 0) + 1
-        if self.all_empty[key] >= 2:
+        # The only step there is, and its loss was thrown away: no later round makes it good.
+        only = bool(clears) and self.steps[key] == 1
+        if self.all_empty[key] >= 2 or only:
             code = "ZG102" if clears else "ZG401"
             self._add(code, event.line, *clears, sure=self.empty_steps[key] >= 2)
 

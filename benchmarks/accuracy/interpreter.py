@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchmarks.accuracy.execution import Break, Continue, Execution, Raw, Return, Stop
@@ -45,15 +45,32 @@ class Outcome:
         return {code for code, _ in self.faults}
 
 
-def resolve(raw: list[Raw]) -> list[Event]:
-    """Say which parameters each event touched, now that every optimizer is known."""
+def resolve(raw: list[Raw], *, given: bool = False) -> list[Event]:
+    """Say which parameters each event touched, now that every optimizer is known.
+
+    `given`: a function is run, with arguments of which nothing is known.
+    """
     optimizers = {e.subjects[0] for e in raw if e.kind == "step" and _thing(e.subjects[0])}
     buckets: dict[Thing, frozenset[Thing]] = {
         opt: frozenset(opt.holds) or frozenset([opt]) for opt in optimizers
     }
     every = frozenset().union(*buckets.values()) if buckets else frozenset()
     anonymous = frozenset(b for b in every if b in optimizers)
-    return [e for e in (_event(r, buckets, every, anonymous) for r in raw) if e is not None]
+    events = [e for e in (_event(r, buckets, every, anonymous) for r in raw) if e is not None]
+    return _filled(events, buckets) if given else events
+
+
+def _filled(events: list[Event], buckets: dict[Thing, frozenset[Thing]]) -> list[Event]:
+    """Let each optimizer be filled by something.
+
+    Where no loss is seen to come from what it holds, the way there is not seen: the network is
+    an argument, or went into one. Then any loss may be its own.
+    """
+    known = frozenset().union(*(e.buckets for e in events if e.kind in ("backward", "assign")))
+    unfilled = frozenset().union(*(held for held in buckets.values() if known.isdisjoint(held)))
+    if not unfilled:
+        return events
+    return [replace(e, buckets=e.buckets | unfilled) if e.kind == "backward" else e for e in events]
 
 
 def _thing(value: Any) -> bool:
@@ -180,11 +197,16 @@ def _run(
         outcome.truncated += 1
     outcome.steps += execution.steps
     del decisions[execution.taken :]
-    return _keep(outcome, execution, until)
+    return _keep(outcome, resolve(execution.raw, given=bool(nodes)), execution, until)
 
 
-def _keep(outcome: Outcome, execution: Execution, until: Callable[[Fault], bool] | None) -> bool:
-    found = faults(resolve(execution.raw))
+def _keep(
+    outcome: Outcome,
+    events: list[Event],
+    execution: Execution,
+    until: Callable[[Fault], bool] | None,
+) -> bool:
+    found = faults(events)
     found += [Fault("ZG103", (r.line,)) for r in execution.raw if r.kind == "uncalled"]
     keys = {(fault.code, fault.lines[0]) for fault in found if fault.sure}
     outcome.every_path = keys if outcome.paths == 0 else outcome.every_path & keys

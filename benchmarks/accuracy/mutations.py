@@ -24,8 +24,16 @@ import ast
 import zlib
 from collections.abc import Callable, Iterator
 
-from benchmarks.accuracy.edit import CannotEdit, Editor
+from benchmarks.accuracy.edit import CannotEdit
 from benchmarks.accuracy.mutants import Mutant, Subject
+from benchmarks.accuracy.surroundings import (
+    bound_inside,
+    counter,
+    guard_between,
+    is_between,
+    shared_loop,
+    shares_its_loss,
+)
 from benchmarks.accuracy.training_code import Act
 
 Mutation = Callable[[Subject], Iterator[Mutant]]
@@ -126,34 +134,15 @@ def clear_between(subject: Subject) -> Iterator[Mutant]:
         )
 
 
-def _shared_loop(subject: Subject, owner: str) -> tuple[ast.stmt, list[Act], list[Act]] | None:
-    """Return the innermost loop that holds a clear, a step and a backward, with the first two."""
-    for step in subject.steps(owner):
-        for loop in reversed(step.loops):
-            clears = [c for c in subject.clears(owner) if loop in c.loops]
-            filled = any(loop in b.loops for b in subject.unit.of("backward"))
-            if clears and filled:
-                return loop, clears, [s for s in subject.steps(owner) if loop in s.loops]
-    return None
-
-
-def _bound_inside(loop: ast.stmt, text: str) -> bool:
-    root = text.split(".")[0].split("[")[0].split("(")[0]
-    return any(
-        isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == root
-        for node in ast.walk(loop)
-    )
-
-
 @_mutation("clear-hoisted-before-loop")
 def clear_hoisted(subject: Subject) -> Iterator[Mutant]:
     """Move the clear out of the loop that steps, to just before it."""
     for owner in subject.owners:
-        shared = _shared_loop(subject, owner)
+        shared = shared_loop(subject, owner)
         if shared is None or subject.has_foreign_clear(owner):
             continue
         loop, clears, steps = shared
-        if not _plain(clears[0]) or _bound_inside(loop, clears[0].owner):
+        if not _plain(clears[0]) or bound_inside(loop, clears[0].owner):
             continue
         if any(_takes_closure(s) for s in steps):
             continue
@@ -195,69 +184,26 @@ def parentheses_dropped(subject: Subject) -> Iterator[Mutant]:
             break
 
 
-def _counter(loop: ast.stmt, editor: Editor) -> str:
-    """Return an expression that counts the iterations of a loop from one, adding it if needed."""
-    if isinstance(loop, ast.For):
-        target, source = loop.target, ast.unparse(loop.iter)
-        counts = "enumerate(" in source and ", start" not in source
-        if counts and isinstance(target, ast.Tuple) and isinstance(target.elts[0], ast.Name):
-            return f"({target.elts[0].id} + 1)"
-        ranged = source.startswith(("range(", "trange(", "tqdm(range("))
-        if ranged and isinstance(target, ast.Name) and "," not in source:
-            return f"({target.id} + 1)"
-        line = editor.line(loop.lineno)
-        old_target = ast.get_source_segment("\n".join([line]), _on_first_line(target))
-        old_iter = ast.get_source_segment("\n".join([line]), _on_first_line(loop.iter))
-        one_line = loop.iter.end_lineno == loop.lineno
-        if not one_line or not old_target or not old_iter or counts:
-            raise CannotEdit("the loop's header is spread over several lines")
-        inner = f"({old_target})" if isinstance(target, ast.Tuple) else old_target
-        inner = inner.replace("((", "(").replace("))", ")") if old_target[:1] == "(" else inner
-        head, tail = line.split(old_target, 1)[0], line.rsplit(old_iter, 1)[1]
-        new = f"{head}batch_count, {inner} in enumerate({old_iter}){tail}"
-        editor.replace_span(loop, line, new)
-        return "(batch_count + 1)"
-    assert isinstance(loop, ast.While)
-    editor.insert_before(loop, ["batch_count = 0"])
-    editor.insert_before(loop.body[0], ["batch_count += 1"])
-    return "batch_count"
-
-
-def _on_first_line(node: ast.expr) -> ast.expr:
-    moved = ast.Name(id="", ctx=ast.Load())
-    moved.lineno, moved.end_lineno = 1, 1
-    moved.col_offset, moved.end_col_offset = node.col_offset, node.end_col_offset
-    return moved
-
-
-def _guard_between(subject: Subject, statement: ast.stmt, loop: ast.stmt) -> ast.If | None:
-    """Return the innermost `if` around a statement inside the loop."""
-    for ancestor in subject.ancestors(statement):
-        if ancestor is loop:
-            return None
-        if isinstance(ancestor, ast.If):
-            return ancestor
-    return None
-
-
 @_mutation("step-guarded-clear-not")
 def step_guarded(subject: Subject) -> Iterator[Mutant]:
     """Step every few batches while the clear stays in every batch."""
     for owner in subject.owners:
         steps = subject.steps(owner)
-        shared = _shared_loop(subject, owner)
+        shared = shared_loop(subject, owner)
         if shared is None or len(steps) != 1 or _takes_closure(steps[0]):
             continue
         loop, clears, _ = shared
         step = steps[0]
         if step.loops[-1] is not loop or subject.has_foreign_clear(owner):
             continue
+        if shares_its_loss(subject, owner, loop):
+            continue
         if not any(b.loops and b.loops[-1] is loop for b in subject.unit.of("backward")):
             continue
-        guard = _guard_between(subject, step.statement, loop)
+        guard = guard_between(subject, step.statement, loop)
         editor = subject.editor()
         if guard is None:
-            if any(_guard_between(subject, c.statement, loop) for c in clears):
+            if any(guard_between(subject, c.statement, loop) for c in clears):
                 continue
             place = subject.at[step.statement]
             wrapped = [step.statement]
@@ -266,7 +212,7 @@ def step_guarded(subject: Subject) -> Iterator[Mutant]:
                 if following not in updates:
                     break
                 wrapped.append(following)
-            count = _counter(loop, editor)
+            count = counter(loop, editor)
             editor.wrap(wrapped, f"if {count} % {PERIOD} == 0:")
             lines: list[int | str] = [*_lines(clears)]
         else:
@@ -370,16 +316,16 @@ def step_before_backward(subject: Subject) -> Iterator[Mutant]:
 def clear_in_branch(subject: Subject) -> Iterator[Mutant]:
     """Move the clear under a condition the step does not stand under."""
     for owner in subject.owners:
-        shared = _shared_loop(subject, owner)
+        shared = shared_loop(subject, owner)
         if shared is None or subject.has_foreign_clear(owner):
             continue
         loop, clears, steps = shared
         if len(clears) != 1 or not _plain(clears[0]) or any(_takes_closure(s) for s in steps):
             continue
         clear = clears[0].statement
-        if _guard_between(subject, clear, loop) is not None:
+        if guard_between(subject, clear, loop) is not None:
             continue
-        if any(_guard_between(subject, s.statement, loop) for s in steps):
+        if any(guard_between(subject, s.statement, loop) for s in steps):
             continue
         busy = {act.statement for act in subject.unit.acts}
         branch = next(
@@ -387,6 +333,7 @@ def clear_in_branch(subject: Subject) -> Iterator[Mutant]:
                 other
                 for other in subject.at[clear].block
                 if isinstance(other, ast.If)
+                and not is_between(subject, other, steps)
                 and not any(node in busy for node in ast.walk(other))
                 and other.body[0].lineno > other.lineno
             ),
@@ -402,7 +349,7 @@ def clear_in_branch(subject: Subject) -> Iterator[Mutant]:
             chosen = zlib.crc32(f"{subject.unit.path.name}{owner}".encode()) % 3
             condition = conditions[chosen]
             if chosen == 2:
-                condition = f"{_counter(loop, editor)} % 2 == 0"
+                condition = f"{counter(loop, editor)} % 2 == 0"
             editor.wrap([clear], f"if {condition}:")
             detail = f"{owner} under `if {condition}`"
         yield subject.mutant("clear-in-one-branch", detail, editor, ["ZG101"], _lines(steps))

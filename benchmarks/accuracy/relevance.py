@@ -115,3 +115,15 @@ def _called(call: ast.Call) -> str:
     if isinstance(call.func, ast.Attribute):
         return call.func.attr
     return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def is_for_heirs(function: ast.AST) -> bool:
+    """Does a method only raise, so that classes below it must have their own?"""
+    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    body = [
+        each
+        for each in function.body
+        if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
+    ]
+    return len(body) == 1 and isinstance(body[0], ast.Raise)

@@ -280,3 +280,53 @@ def test_a_program_too_long_for_the_budget_is_not_called_complete() -> None:
     outcome = explore(text)
     assert not outcome.complete
     assert outcome.steps < 700_000
+
+
+def test_a_buffer_that_is_empty_when_it_is_made_is_trained_on_all_the_same() -> None:
+    text = program("""
+        class Agent:
+            def __init__(self):
+                self.rewards = []
+
+            def learn(self):
+                for t in range(len(self.rewards)):
+                    net(t).sum().backward()
+                    opt.step()
+    """)
+    outcome = explore(text, (("Agent", 0), ("learn", 0)))
+    assert outcome.complete and outcome.codes == {"ZG101"}
+
+
+def test_a_method_left_to_the_classes_below_does_not_end_the_run() -> None:
+    text = program("""
+        class Trainer:
+            def loss(self, x):
+                raise NotImplementedError
+
+            def fit(self, loader):
+                for x in loader:
+                    self.loss(x).backward()
+                    opt.step()
+    """)
+    outcome = explore(text, (("Trainer", 0), ("fit", 0)))
+    assert outcome.complete and outcome.codes == {"ZG101"}
+
+
+def test_an_optimizer_that_no_loss_is_seen_to_fill_is_filled_by_those_there_are() -> None:
+    text = program("""
+        def train(model, loader):
+            for x in loader:
+                model.train()
+                model(x).sum().backward()
+                opt.step()
+    """)
+    outcome = explore(text, (("train", 0),))
+    assert outcome.complete and outcome.codes == {"ZG101"}
+
+
+def test_the_only_step_of_a_run_needs_no_second_one_to_have_lost_its_loss() -> None:
+    assert found("""
+        net(1).sum().backward()
+        opt.zero_grad()
+        opt.step()
+    """) == [("ZG102", 3)]

@@ -182,3 +182,35 @@ def test_a_clear_or_a_step_in_a_wrong_place_is_expected_at_that_place() -> None:
         lines = mutant.text.split("\n")
         for line in mutant.lines:
             assert words.get(mutant.kind, "") in lines[line - 1], mutant.kind
+
+
+def test_a_clear_is_not_put_between_a_loss_and_its_step_by_another_mutations_way() -> None:
+    text = HEAD + textwrap.dedent("""
+        def train(net, opt, loader):
+            for x in loader:
+                opt.zero_grad()
+                loss = net(x).sum()
+                loss.backward()
+                if x.mean() > 10:
+                    print("large")
+                opt.step()
+                if x.mean() > 20:
+                    print("larger")
+    """)
+    moved = next(m for m in mutants(text) if m.kind == "clear-in-one-branch")
+    after = moved.text.split("opt.zero_grad()\n")[1]
+    assert after.lstrip().startswith('print("larger")')
+
+
+def test_one_of_several_that_step_on_one_loss_is_not_given_a_window() -> None:
+    text = HEAD + textwrap.dedent("""
+        def train(net, opt_a, opt_b, loader):
+            for x in loader:
+                opt_a.zero_grad()
+                opt_b.zero_grad()
+                net(x).sum().backward()
+                opt_a.step()
+                opt_b.step()
+    """)
+    assert "step-guarded-clear-not" not in kinds(text)
+    assert "step-guarded-clear-not" in kinds(TWO)
