@@ -41,3 +41,28 @@ def test_the_engine_says_what_the_loop_says(name: str) -> None:
 
 def test_every_file_of_loops_holds_some() -> None:
     assert len(CASES) > 60
+
+
+def test_a_network_written_out_in_arrays_is_none_of_torch() -> None:
+    source = """\
+import numpy as np
+from importlib import util
+def load(name, path):
+    spec = util.spec_from_file_location(name, path)
+    mod = util.module_from_spec(spec)
+    spec.loader.exec_module(mod)
+    return mod
+def smoke(x, y):
+    mod = load("a", "b.py")
+    model = mod.MLP([2, 16, 2])
+    loss_fn = mod.CrossEntropy()
+    optimizer = mod.SGD([layer for layer in model.layers if hasattr(layer, "W")], lr=0.1)
+    for _ in range(80):
+        logits = model.forward(x)
+        loss = loss_fn.forward(logits, y)
+        grad = loss_fn.backward()
+        model.backward(grad)
+        optimizer.step()
+"""
+    assert not zerograd.check_source(source, "arrays.py")
+    assert zerograd.check_source(source.replace("numpy", "torch"), "tensors.py")

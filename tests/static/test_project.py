@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from zerograd import check_paths
 from zerograd.static import project as module
 from zerograd.static.project import Project
 from zerograd.static.source import Source
@@ -144,3 +145,52 @@ def test_no_more_modules_are_kept_than_allowed(tree: Path, monkeypatch: pytest.M
     project.start(source)
     assert all(project.find(source, f"m{n}") for n in range(5))
     assert len(project._sources) == 2
+
+
+def test_a_base_class_elsewhere_may_clear_before_it_calls(tree: Path) -> None:
+    (tree / "passes.py").write_text(
+        "class Passes:\n"
+        "    def train_epoch(self, loader):\n"
+        "        for x in loader:\n"
+        "            self.zero_grad()\n"
+        "            out = self.forward(x)\n"
+    )
+    (tree / "gan.py").write_text(
+        "import torch\n"
+        "from torch import nn\n"
+        "from passes import Passes\n"
+        "class Gan(nn.Module, Passes):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.d, self.g = nn.Linear(2, 1), nn.Linear(2, 2)\n"
+        "        self.opt_d = torch.optim.Adam(self.d.parameters())\n"
+        "        self.opt_g = torch.optim.Adam(self.g.parameters())\n"
+        "    def forward(self, x):\n"
+        "        self.d(self.g(x).detach()).mean().backward()\n"
+        "        self.opt_d.step()\n"
+        "        self.zero_grad()\n"
+        "        out = self.g(x)\n"
+        "        self.d(out).mean().backward()\n"
+        "        self.opt_g.step()\n"
+        "        return out\n"
+    )
+    assert not check_paths(["gan.py"]).findings
+    (tree / "passes.py").write_text("class Passes:\n    def no_step(self): ...\n")
+    assert [each.rule.code for each in check_paths(["gan.py"]).findings] == ["ZG201"]
+
+
+def test_a_guard_of_another_file_is_shown_where_it_stands(tree: Path) -> None:
+    (tree / "update.py").write_text(
+        "\n" * 30 + "def go(opt, due):\n    if due:\n        opt.step()\n        opt.zero_grad()\n"
+    )
+    (tree / "train.py").write_text(
+        "import torch\n"
+        "from update import go\n"
+        "net = torch.nn.Linear(2, 2)\n"
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "for i, x in enumerate(loader):\n"
+        "    (net(x).mean() / accumulate).backward()\n"
+        "    go(opt, i % accumulate == 0)\n"
+    )
+    (finding,) = check_paths(["train.py"]).findings
+    assert (finding.rule.code, finding.spot.path, finding.spot.line) == ("ZG504", "train.py", 7)

@@ -8,6 +8,8 @@ It reads and never runs: no import of the user's code, no torch.
 
 from __future__ import annotations
 
+import re
+import sys
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -36,13 +38,14 @@ from zerograd.static.engine.uncalled import uncalled_findings
 from zerograd.static.engine.unupdated import unupdated
 from zerograd.static.engine.unused import unused
 from zerograd.static.engine.windows import window_findings
-from zerograd.static.engine.words import FOREIGN
+from zerograd.static.engine.words import FOREIGN, OF_ARRAYS
 
 if TYPE_CHECKING:
     from zerograd.static.project import Project
     from zerograd.static.settings import Wrappers
     from zerograd.static.source import Source
 
+_OF_TORCH = re.compile(r"\b(?:torch|nn|optim|F)\.")  # code is posted without its imports
 MOST_ATOMS = 6  # conditions told apart in one root; the rest say nothing
 
 
@@ -154,5 +157,12 @@ def _weight(nodes: list[Node], caught: bool) -> int:
 
 def _is_foreign(program: Program) -> bool:
     """Is the file written for another framework, whose words mean other things?"""
-    names = {module.split(".")[0] for module, _, _ in program.main.imports.values()}
-    return "torch" not in names and not names.isdisjoint(FOREIGN)
+    unit = program.main
+    names = {module.split(".")[0] for module, _, _ in unit.imports.values()}
+    if "torch" in names or unit.stars:
+        return False
+    if not names.isdisjoint(FOREIGN):
+        return True
+    # A network written out in arrays: its gradients are its own, and mostly assigned.
+    alone = "numpy" in names and not names - OF_ARRAYS - sys.stdlib_module_names
+    return alone and not _OF_TORCH.search(unit.source.text)

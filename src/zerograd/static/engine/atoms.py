@@ -15,6 +15,7 @@ from zerograd.static.engine.words import words_of
 
 if TYPE_CHECKING:
     from zerograd.static.engine.frame import Frame
+    from zerograd.static.engine.unit import Unit
 
 _COUNTER_WORDS = frozenset(
     [
@@ -58,7 +59,7 @@ _SETTINGS = frozenset(
 class Atom:
     """What is known of one condition."""
 
-    __slots__ = ("counter", "names", "node", "tallied", "text", "volatile")
+    __slots__ = ("counter", "names", "node", "tallied", "text", "unit", "volatile")
 
     def __init__(
         self,
@@ -68,8 +69,10 @@ class Atom:
         volatile: bool,
         counter: bool,
         tallied: bool = False,
+        unit: Unit | None = None,
     ) -> None:
         self.node = node
+        self.unit = unit  # where the node stands, which may be another file than the events
         self.text = text  # as the user wrote it
         self.names = names
         self.volatile = volatile  # may change between iterations whatever its names do
@@ -150,7 +153,8 @@ def atom_of(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -
     tallied = isinstance(node, ast.Compare) and _is_tallied(frame, node)
     written = frame.unit.source.segment(node)
     frame.program.note_atom(
-        key, Atom(node, written, frozenset(names), volatile, counter or tallied, tallied)
+        key,
+        Atom(node, written, frozenset(names), volatile, counter or tallied, tallied, frame.unit),
     )
     return key
 

@@ -11,6 +11,7 @@ from zerograd.static.engine.construct import external_call
 from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.gradients import gradient_method
 from zerograd.static.engine.ir import Haze, has_effect
+from zerograd.static.engine.keys import keys_of, touches
 from zerograd.static.engine.scalers import run_scaler, scaler_method
 from zerograd.static.engine.things import thing_method
 from zerograd.static.engine.training import (
@@ -275,6 +276,8 @@ def _instance_method(
         returned = program.invoke(frame, node, method, arguments)
         if fills_by_name(name) and not has_effect(frame.out[before:]):
             fill(frame, node, NOTHING, Arguments.none())  # further in than could be followed
+        if not frame.bare and program.is_module(base.cls) and not _comes_from(returned, base.key):
+            program.asked.add(base.key)
         return returned
     value = program.instance_attribute(base, name) if program.has_attribute(base, name) else None
     if isinstance(value, Named) and name[:1].isupper() and arguments.all():
@@ -282,6 +285,16 @@ def _instance_method(
     if value is not None and not (isinstance(value, Named) and _is_of_torch(name)):
         return _call_value(frame, node, value)
     return _framework_method(frame, node, base, name, arguments)
+
+
+def _comes_from(value: Value, key: str) -> bool:
+    """Is it seen that the value, or a part of it, is computed by this network?"""
+    return any(
+        touches(each, key)
+        for part in leaves_of(value)
+        if isinstance(part, Tensor)
+        for each in part.deps
+    )
 
 
 def _is_of_torch(name: str) -> bool:
@@ -293,6 +306,9 @@ def _framework_method(
     frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments
 ) -> Value:
     """A method that a class of the project inherits from outside it."""
+    runs = name in ("forward", "__call__") and isinstance(base, Instance)
+    if runs and frame.program.is_module(base.cls):  # type: ignore[attr-defined]
+        return forward(frame, keys_of(base), arguments)
     if name == "manual_backward":
         fill(frame, node, arguments.first(), arguments)
         return NOTHING

@@ -8,7 +8,7 @@ from typing import Any
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.conditions import branch
 from zerograd.static.engine.frame import Frame, path_of
-from zerograd.static.engine.ir import Happening
+from zerograd.static.engine.ir import Happening, Haze
 from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import Constant, Optimizer, Value
 
@@ -16,6 +16,9 @@ from zerograd.static.engine.values import Constant, Optimizer, Value
 def emit(frame: Frame, kind: EventKind, node: ast.AST, **what: Any) -> None:
     """Add one event at `node`."""
     unit = frame.unit
+    if kind is EventKind.CLEAR and frame.program.picking:
+        frame.emit(Haze(what.get("keys"), whole=True))  # of these parameters some are cleared
+        return
     if frame.site is not None:
         # The wrapper does what it says; what is wrong is wrong where it is called.
         unit, node = frame.site

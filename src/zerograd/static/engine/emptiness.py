@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.judge import Verdict
+from zerograd.static.engine.endings import leaves
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening
+from zerograd.static.engine.keys import touches
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
+    from zerograd.static.engine.program import Program
 
 NEEDS_CERTAINTY = frozenset(("ZG102", "ZG401", "ZG402"))  # not judged behind unseen calls
 _ACTING = re.compile(
@@ -37,7 +40,7 @@ def is_open(
     step: Happening,
     verdict: Verdict,
     buckets: Buckets,
-    made: set[str],
+    program: Program,
     varies: Callable[[str], bool],
 ) -> bool:
     """May the verdict be wrong because of something that cannot be seen?"""
@@ -53,11 +56,62 @@ def is_open(
         # who makes the gradients by hand may use them twice
         another = "[*]" in step.name or _picks_another(step, buckets)
         return another or _is_assigned(verdict, buckets)
+    if code == "ZG102" and _is_called_off(step, verdict, buckets):
+        return True
+    if code == "ZG102" and verdict.condition is not None:
+        # A flag that keeps the loss away: what was cleared is what another loss had left.
+        return not varies(verdict.condition[0]) and _keeps_losses_away(step, verdict, buckets)
     if code == "ZG401":
         # A flag that switches training off: the step is then harmless, and meant.
         switched = verdict.condition is not None and not varies(verdict.condition[0])
-        return switched or not _is_surely_empty(step, buckets, made)
+        return switched or not _is_surely_empty(step, buckets, program)
     return False
+
+
+def _is_called_off(step: Happening, verdict: Verdict, buckets: Buckets) -> bool:
+    """Is it a step on nothing in a branch that ends the round, where another would have come?
+
+    `if norm > limit: opt.zero_grad(); scaler.step(opt); scaler.update(); continue` skips an
+    update, and lets the scaler know.
+    """
+    lost = verdict.state.lost
+    if lost is None or lost.clear.path != step.spot.path or lost.clear.line > step.spot.line:
+        return False
+    for node in ast.walk(step.unit.source.tree):
+        if not isinstance(node, ast.If) or not leaves(step.unit, node.body):
+            continue
+        first, last = node.body[0].lineno, node.body[-1].lineno
+        if not first <= lost.clear.line <= step.spot.line <= last:
+            continue
+        same_file = lost.backward.path == step.spot.path
+        if same_file and first <= lost.backward.line <= last:
+            continue
+        return any(
+            each.kind is EventKind.STEP
+            and each.optimizer is step.optimizer
+            and each.loop is step.loop
+            and each.spot.path == step.spot.path
+            and each.spot.line > last
+            for each in buckets.happenings
+        )
+    return False
+
+
+def _keeps_losses_away(step: Happening, verdict: Verdict, buckets: Buckets) -> bool:
+    """Is there a loss for this step that the condition leaves out, and another that is lost?"""
+    assert step.event is not None and verdict.condition is not None
+    mine = set(step.event.buckets)
+    asked = [
+        each.spot
+        for each in buckets.happenings
+        if each.kind is EventKind.BACKWARD
+        and each.event is not None
+        and verdict.condition[0] in each.guards
+        and each.loop is step.loop
+        and not mine.isdisjoint(each.event.buckets)
+    ]
+    lost = verdict.state.lost
+    return bool(asked) and lost is not None and lost.backward not in asked
 
 
 def _is_the_same_one(step: Happening, verdict: Verdict, buckets: Buckets) -> bool:
@@ -116,7 +170,7 @@ def _is_assigned(verdict: Verdict, buckets: Buckets) -> bool:
     return any(each.spot in assigned for each in verdict.state.contributions)
 
 
-def _is_surely_empty(step: Happening, buckets: Buckets, made: set[str]) -> bool:
+def _is_surely_empty(step: Happening, buckets: Buckets, program: Program) -> bool:
     """A backward that seems to fill others only may be one whose loss was not understood."""
     assert step.event is not None
     mine = set(step.event.buckets)
@@ -125,9 +179,13 @@ def _is_surely_empty(step: Happening, buckets: Buckets, made: set[str]) -> bool:
         if step.loop is None or step.loop.pseudo:
             return False  # it only moves a scheduler, or somebody else goes back
         return not _may_hide_a_backward(step)
-    if any(each.event and mine & set(each.event.buckets) for each in backwards):
+    reached = [mine & set(each.event.buckets) for each in backwards if each.event]
+    asked = any(touches(key, bucket) for key in program.asked for bucket in mine)
+    if asked and not all(reached):
+        return False  # a method of the network may have given what that loss is made of
+    if any(reached):
         return True
-    return all(each.sure and each.through and each.through <= made for each in backwards)
+    return all(each.sure and each.through and each.through <= program.made for each in backwards)
 
 
 def _may_hide_a_backward(step: Happening) -> bool:

@@ -158,6 +158,8 @@ def item_of(base: Value, index: object) -> Value:
         return _picked(list(base.items.values()))
     if isinstance(base, Named):
         return Named(f"{base.path}[{index!r}]" if index is not None else f"{base.path}[*]")
+    if isinstance(base, Instance):
+        return Named(f"{base.key}[{index!r}]" if index is not None else f"{base.key}[*]")
     if isinstance(base, Module):
         return Module(f"{base.key}.{index if index is not None else '[*]'}")
     if isinstance(base, Params):

@@ -206,7 +206,7 @@ class Judgement(Leaks):
             certain = verdict.certain and is_plausible(node, verdict, self._buckets, self._program)
             certain = certain and not (self._is_doubted(node) and verdict.rule.after_step)
             certain = certain and not is_open(
-                node, verdict, self._buckets, self._program.made, self._varies_at(node)
+                node, verdict, self._buckets, self._program, self._varies_at(node)
             )
             code, state = verdict.rule.code, verdict.state
             if code == "ZG401" and certain:

@@ -41,8 +41,9 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
         # A loop over parameters does one thing to all of them.
         bind(frame, node.target, items[0])
         outside, program.outside = program.outside, program.conditional
-        frame.out.extend(read(frame, node.body))
-        program.outside = outside
+        around, program.items = program.items, names_stored([node])
+        frame.out.extend(_rounds(frame, node.body, read))
+        program.outside, program.items = outside, around
         return
     if len(items) > MOST_UNROLLED and all(isinstance(item, Leaf | Params) for item in items):
         # So does one over a long list of weights.

@@ -71,9 +71,12 @@ class Objects(ABC):
         self.guarded = False  # behind a test that the gradient is there
         self.conditional = 0  # branches being read, within which an assignment may not happen
         self.outside = 0  # those of them around the loop over parameters that is being read
+        self.items = frozenset[str]()  # names of that loop that differ from one to the next
+        self.picking = 0  # branches being read that only some of them take
         self.handling = 0  # handlers of exceptions being read
         self.made: set[str] = set()
         self.networks: set[str] = set()
+        self.asked: set[str] = set()  # networks with a method that gives one knows not what
         self._made = 0
         self._unnamed: set[str] = set()
         self._holders: set[str] = set()  # provisional keys of networks made from networks

@@ -281,13 +281,15 @@ def _others_clear(
         unit.source, name, owner
     ):
         return True
-    for method in cls.methods.values() if cls is not None else ():
-        if method is function.node or not _CLEARING.search(unit.text_of(method)):
-            continue
-        if id(method) in program.called and re.search(rf"\.{method.name}\s*\(", own):
-            continue  # called from here, so its clear has been seen
-        if not _is_apart(unit.text_of(method), name, optimizers):
-            return True
+    for each in program.lineage(cls) if cls is not None else ():
+        for method in each.methods.values():
+            text = each.unit.text_of(method)
+            if method is function.node or not _CLEARING.search(text):
+                continue
+            if id(method) in program.called and re.search(rf"\.{method.name}\s*\(", own):
+                continue  # called from here, so its clear has been seen
+            if not _is_apart(text, name, optimizers):
+                return True
     if cls is not None:
         spelled = rf"\b{cls.name}\b" + ("" if owner else rf"|\.{name}\s*\(")
     else:

@@ -75,10 +75,13 @@ def _if(frame: Frame, node: ast.If) -> None:
     about_grad = frame.unit.mentions_gradient(node.test)
     program.guarded = guarded or about_grad
     program.conditional += test.kind not in ("always", "never")
+    picking = bool(program.items) and not about_grad and _is_of_an_item(frame, node.test)
+    program.picking += picking
     then = read_block(frame, node.body) if test.kind != "never" else []
     after_then, frame.locals = frame.locals, dict(before)
     otherwise = _read_otherwise(frame, node) if test.kind != "always" else []
     program.conditional -= test.kind not in ("always", "never")
+    program.picking -= picking
     if test.kind in ("always", "never"):
         _read_unreached(frame, node.body if test.kind == "never" else node.orelse)
     program.guarded = guarded or (about_grad and leaves(frame.unit, node.body))
@@ -90,6 +93,14 @@ def _if(frame: Frame, node: ast.If) -> None:
         test.kind,
     )
     frame.out.extend(branch(test, then, otherwise))
+
+
+def _is_of_an_item(frame: Frame, test: ast.expr) -> bool:
+    """Does it tell one parameter of a loop from another? Those that need no gradient have none."""
+    names = {each.id for each in ast.walk(test) if isinstance(each, ast.Name)}
+    return not frame.program.items.isdisjoint(names) and not frame.unit.mentions(
+        test, "requires_grad"
+    )
 
 
 def _read_otherwise(frame: Frame, node: ast.If) -> Block:

@@ -1,4 +1,4 @@
-"""Loops in which each turn has an optimizer of its own, looked up by the turn's number or name."""
+"""Loops in which each turn has an optimizer of its own: its item, or looked up by it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _ACTS = frozenset({"step", "zero_grad"})
 
 
 def has_its_own_each_turn(loop: ast.For | ast.AsyncFor) -> bool:
-    """Is all that steps or clears in the loop looked up by its target?
+    """Is all that steps or clears in the loop its item, or looked up by its target?
 
     `for i in range(n): … optimizers[i].step()` does one thing to each of them, as
     `for optimizer in optimizers: …` does.
@@ -40,8 +40,24 @@ def has_its_own_each_turn(loop: ast.For | ast.AsyncFor) -> bool:
 
 
 def _is_looked_up(node: ast.expr, targets: set[str]) -> bool:
-    return (
-        isinstance(node, ast.Subscript)
-        and isinstance(node.slice, ast.Name)
-        and node.slice.id in targets
-    )
+    """Is it the target, a part of it, or what an index or an argument that names it finds?"""
+    while True:
+        if isinstance(node, ast.Subscript):
+            if _names(node.slice, targets):
+                return True
+            node = node.value
+        elif isinstance(node, ast.Call):
+            if any(_names(each, targets) for each in node.args):
+                return True
+            node = node.func
+        elif isinstance(node, ast.Attribute):
+            node = node.value
+        else:
+            return isinstance(node, ast.Name) and node.id in targets
+
+
+def _names(index: ast.expr, targets: set[str]) -> bool:
+    """Does it name a target? A remainder comes to the same one again: `optimizers[i % 2]`."""
+    inside = list(ast.walk(index))
+    again = any(isinstance(each, ast.Mod) for each in inside)
+    return not again and any(isinstance(each, ast.Name) and each.id in targets for each in inside)

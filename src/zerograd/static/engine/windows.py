@@ -1,4 +1,4 @@
-"""Windows in source code: a step under a counter, and what is wrong with the counter."""
+"""What is wrong with windows: their counters, their ends, and what is done in each round."""
 
 from __future__ import annotations
 
@@ -12,117 +12,15 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.pieces import makes_pieces
 from zerograd.rules import BY_CODE
 from zerograd.static.engine import guards
-from zerograd.static.engine.conditions import SYNC, is_positive
-from zerograd.static.engine.counters import counter_of, is_number
+from zerograd.static.engine.conditions import is_positive
+from zerograd.static.engine.counters import is_number
 from zerograd.static.engine.ir import Happening, Loop
+from zerograd.static.engine.window import Window, windows
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
     from zerograd.static.engine.flow import Flow
     from zerograd.static.engine.program import Program
-
-
-class Window:
-    """A step that a modulo lets through once in a while, and the backwards it collects."""
-
-    __slots__ = (
-        "backwards",
-        "cleared",
-        "divisor",
-        "emptied",
-        "guard",
-        "index",
-        "left",
-        "modulo",
-        "sides",
-        "step",
-        "test",
-    )
-
-    def __init__(
-        self,
-        step: Happening,
-        guard: str,
-        test: ast.expr,
-        modulo: ast.BinOp,
-        sides: set[bool],
-        backwards: list[Happening],
-    ) -> None:
-        self.step = step
-        self.guard = guard
-        self.test = test
-        self.modulo = modulo
-        self.left = modulo.left
-        self.divisor = modulo.right
-        self.sides = sides  # the truths of the guard with which the step is reached
-        self.backwards = backwards
-        self.cleared = False  # under the same guard as the step
-        self.emptied = False  # at every micro-batch: what it holds is no sum, and has no tail
-        self.index = counter_of(step.loop.node) if step.loop is not None else None
-
-    def text(self, node: ast.AST) -> str:
-        return self.step.unit.source.segment(node)
-
-
-def windows(
-    program: Program, buckets: Buckets, flow: Flow, atoms: dict[str, int]
-) -> Iterator[Window]:
-    """Yield the windows of one root."""
-    for step in buckets.happenings:
-        if step.kind is not EventKind.STEP or step.event is None or step.loop is None:
-            continue
-        if id(step) not in flow.reached:
-            continue
-        for key in sorted(step.guards | step.behind):
-            atom = program.atoms.get(key)
-            number = atoms.get(key)
-            if key == SYNC or atom is None or atom.node is None or number is None:
-                continue
-            modulo = next(
-                (
-                    each
-                    for each in ast.walk(atom.node)
-                    if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Mod)
-                ),
-                None,
-            )
-            collected = [
-                each
-                for each in buckets.happenings
-                if each.kind is EventKind.BACKWARD
-                and each.event is not None
-                and each.loop is step.loop
-                and key not in each.guards | each.behind
-                and each.event.fills == {step.event.owner}
-            ]
-            if modulo is None or not collected or _is_one(modulo.right):
-                continue
-            sides = {
-                number * 2 + 1 in literals
-                for each in buckets.happenings
-                if each.kind is EventKind.STEP
-                and each.optimizer is step.optimizer
-                and each.loop is step.loop
-                for pairs in flow.reached.get(id(each), {}).values()
-                for _, literals in pairs
-            }
-            window = Window(step, key, atom.node, modulo, sides, collected)
-            window.cleared = any(
-                each.kind is EventKind.CLEAR
-                and key in each.guards | each.behind
-                and each.event is not None
-                and not set(each.event.buckets).isdisjoint(step.event.buckets)
-                for each in buckets.happenings
-            )
-            window.emptied = any(
-                each.kind is EventKind.CLEAR
-                and each.loop is step.loop
-                and not any(program.varies(step.loop, own) for own in each.inner | each.behind)
-                and each.event is not None
-                and set(step.event.buckets) <= set(each.event.buckets)
-                for each in buckets.happenings
-            )
-            yield window
 
 
 def window_findings(
@@ -138,7 +36,7 @@ def window_findings(
             yield _finding(
                 window,
                 "ZG504",
-                window.step.unit.source.spot(window.test),
+                window.unit.source.spot(window.test),
                 fault=fault,
                 better=better,
             )
@@ -217,8 +115,11 @@ def _wrong_clears(
                 if not isinstance(test, ast.Compare) or not _asks_for(test, 1) or number is None:
                     continue
                 modulo = test.left
-                same = isinstance(modulo, ast.BinOp) and window.text(modulo) == window.text(
-                    window.modulo
+                same = (
+                    atom is not None
+                    and atom.unit is window.unit
+                    and isinstance(modulo, ast.BinOp)
+                    and window.text(modulo) == window.text(window.modulo)
                 )
                 reached = flow.reached.get(id(clear), {}).values()
                 if same and all(number * 2 + 1 in each for pairs in reached for _, each in pairs):
@@ -240,18 +141,13 @@ def _never_of_one(window: Window, clear: Happening, test: ast.Compare) -> Findin
     rule = BY_CODE["ZG504"]
     return Finding(
         rule=rule,
-        spot=clear.unit.source.spot(test),
+        spot=window.unit.source.spot(test),
         message=(
             f"the condition `{condition}` around the clear can never be true where {divisor} is 1"
         ),
         advice=f"clear {window.step.name} right after its step",
         owner=window.step.name,
     )
-
-
-def _is_one(divisor: ast.expr) -> bool:
-    """Is it 1 written out? A window of one micro-batch is none."""
-    return isinstance(divisor, ast.Constant) and divisor.value == 1
 
 
 def _finding(window: Window, code: str, spot: Spot, **names: str) -> Finding:

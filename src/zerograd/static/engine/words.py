@@ -64,6 +64,7 @@ _BESIDE = frozenset(
         *("should", "steps", "scheduler", "sched", "warmup", "nesterov", "lookahead", "ema"),
     )
 )
+_COMPUTING = frozenset(("compute", "calculate", "calc", "estimate", "size", "length"))
 _SCALER_WORDS = frozenset(["scaler", "scalers", "gradscaler"])
 _TRAINABLE = frozenset(
     (
@@ -133,6 +134,9 @@ WELL_KNOWN = {
     "clip_grad_value_": "torch.nn.utils.clip_grad_value_",
 }
 # frameworks with the same words and other rules
+OF_ARRAYS = frozenset(
+    ("numpy", "scipy", "matplotlib", "pandas", "seaborn", "sklearn", "tqdm", "PIL", "pytest")
+)
 FOREIGN = frozenset(
     (
         *("mxnet", "mindspore", "chainer", "tensorflow", "jittor", "keras", "theano", "cntk"),
@@ -228,9 +232,17 @@ def is_optimizer_class(name: str) -> bool:
 
 @_remembered
 def is_step_name(name: str) -> bool:
-    """Does a method of an optimizer step: second_step, clip_and_step, but not virtual_step?"""
+    """Does a method of an optimizer step: second_step, clip_and_step, but not virtual_step?
+
+    One that computes a step only gives back what somebody else subtracts.
+    """
     words = words_of(name)
-    return "step" in words and name != "first_step" and _BESIDE.isdisjoint(words)
+    return (
+        "step" in words
+        and name != "first_step"
+        and _BESIDE.isdisjoint(words)
+        and _COMPUTING.isdisjoint(words)
+    )
 
 
 @_remembered

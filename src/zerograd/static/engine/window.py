@@ -1,0 +1,151 @@
+"""A step that a counter lets through once in a while, and what it collects until then."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.events import EventKind
+from zerograd.static.engine.conditions import SYNC
+from zerograd.static.engine.counters import counter_of
+from zerograd.static.engine.ir import Happening
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.buckets import Buckets
+    from zerograd.static.engine.flow import Flow
+    from zerograd.static.engine.program import Program
+    from zerograd.static.engine.unit import Unit
+
+
+class Window:
+    """A step that a modulo lets through once in a while, and the backwards it collects."""
+
+    __slots__ = (
+        "backwards",
+        "cleared",
+        "divisor",
+        "emptied",
+        "guard",
+        "index",
+        "left",
+        "modulo",
+        "sides",
+        "step",
+        "test",
+        "unit",
+    )
+
+    def __init__(
+        self,
+        step: Happening,
+        guard: str,
+        unit: Unit,
+        test: ast.expr,
+        modulo: ast.BinOp,
+        sides: set[bool],
+        backwards: list[Happening],
+    ) -> None:
+        self.step = step
+        self.guard = guard
+        self.unit = unit  # where the guard stands, which may be another file than the step
+        self.test = test
+        self.modulo = modulo
+        self.left = modulo.left
+        self.divisor = modulo.right
+        self.sides = sides  # the truths of the guard with which the step is reached
+        self.backwards = backwards
+        self.cleared = False  # under the same guard as the step
+        self.emptied = False  # at every micro-batch: what it holds is no sum, and has no tail
+        self.index = counter_of(step.loop.node) if step.loop is not None else None
+
+    def text(self, node: ast.AST) -> str:
+        return self.unit.source.segment(node)
+
+
+def windows(
+    program: Program, buckets: Buckets, flow: Flow, atoms: dict[str, int]
+) -> Iterator[Window]:
+    """Yield the windows of one root."""
+    for step in buckets.happenings:
+        if step.kind is not EventKind.STEP or step.event is None or step.loop is None:
+            continue
+        if id(step) not in flow.reached:
+            continue
+        for key in sorted(step.guards | step.behind):
+            atom = program.atoms.get(key)
+            number = atoms.get(key)
+            if key == SYNC or atom is None or atom.node is None or number is None:
+                continue
+            modulo = next(
+                (
+                    each
+                    for each in ast.walk(atom.node)
+                    if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Mod)
+                ),
+                None,
+            )
+            collected = [
+                each
+                for each in buckets.happenings
+                if each.kind is EventKind.BACKWARD
+                and each.event is not None
+                and each.loop is step.loop
+                and key not in each.guards | each.behind
+                and each.event.fills == {step.event.owner}
+            ]
+            if modulo is None or not collected or _is_one(modulo.right):
+                continue
+            if _is_whole(step, key, buckets):
+                continue
+            sides = {
+                number * 2 + 1 in literals
+                for each in buckets.happenings
+                if each.kind is EventKind.STEP
+                and each.optimizer is step.optimizer
+                and each.loop is step.loop
+                for pairs in flow.reached.get(id(each), {}).values()
+                for _, literals in pairs
+            }
+            window = Window(step, key, atom.unit or step.unit, atom.node, modulo, sides, collected)
+            window.cleared = any(
+                each.kind is EventKind.CLEAR
+                and key in each.guards | each.behind
+                and each.event is not None
+                and not set(each.event.buckets).isdisjoint(step.event.buckets)
+                for each in buckets.happenings
+            )
+            window.emptied = any(
+                each.kind is EventKind.CLEAR
+                and each.loop is step.loop
+                and not any(program.varies(step.loop, own) for own in each.inner | each.behind)
+                and each.event is not None
+                and set(step.event.buckets) <= set(each.event.buckets)
+                for each in buckets.happenings
+            )
+            yield window
+
+
+def _is_whole(step: Happening, guard: str, buckets: Buckets) -> bool:
+    """Do the clear, the loss and the step of one update all stand under the guard, in this order?
+
+    Then no window is collected outside it: a critic that is trained in every fifth round.
+    """
+    assert step.event is not None
+    mine = set(step.event.buckets)
+    cleared = False
+    for each in buckets.happenings:
+        if each is step:
+            return False
+        if each.event is None or each.loop is not step.loop or guard not in each.guards:
+            continue
+        if each.kind is EventKind.CLEAR and mine <= set(each.event.buckets):
+            cleared = True
+        elif cleared and each.kind is EventKind.BACKWARD and mine & set(each.event.buckets):
+            return True
+    return False
+
+
+def _is_one(divisor: ast.expr) -> bool:
+    """Is it 1 written out? A window of one micro-batch is none."""
+    return isinstance(divisor, ast.Constant) and divisor.value == 1
