@@ -189,6 +189,61 @@ def test_as_a_decorator():
     assert codes(watching) == ["ZG101"]
 
 
+def test_as_a_decorator_of_what_gives_way():
+    import asyncio
+    import inspect
+
+    watching = watch(policy="collect")
+
+    @watching
+    async def awaited():
+        await asyncio.sleep(0)
+        train(*parts(), steps=4)
+        return 4
+
+    @watching
+    def generated():
+        sent = yield 1
+        train(*parts(), steps=4)
+        return sent
+
+    @watching
+    async def iterated():
+        yield 1
+        train(*parts(), steps=4)
+        yield 2
+
+    async def all_of(function):
+        return [each async for each in function()]
+
+    assert inspect.iscoroutinefunction(awaited)
+    assert asyncio.run(awaited()) == 4
+    assert watching.findings[0].live.count == 3
+    running = generated()
+    assert next(running) == 1
+    with pytest.raises(StopIteration, match="sent"):
+        running.send("sent")
+    assert watching.findings[0].live.count == 6
+    assert asyncio.run(all_of(iterated)) == [1, 2]
+    assert watching.findings[0].live.count == 9
+    assert active() is None
+
+
+def test_a_generator_that_is_given_up_leaves_nothing_on():
+    watching = watch(policy="collect")
+
+    @watching
+    def generated():
+        yield 1
+        yield 2
+
+    running = generated()
+    next(running)
+    assert active() is watching
+    running.close()
+    assert active() is None
+
+
 def test_select_and_ignore():
     with watch(policy="collect", ignore=["stale-gradient"]) as watching:
         train(*parts())

@@ -31,6 +31,7 @@ _KEPT_OUT = (
         "care",
         "clears",
         "confirm",
+        "decorated",
         "feeding",
         "guard",
     ),

@@ -20,6 +20,7 @@ from zerograd.rules import ALL_RULES
 from zerograd.rules.selection import select_rules
 from zerograd.runtime import hooks, ledger
 from zerograd.runtime.absent import add_note, explain_absence, not_due_after, without_frames_of
+from zerograd.runtime.decorated import within
 from zerograd.runtime.feeding import TraceSink
 from zerograd.runtime.guard import Guard
 from zerograd.runtime.ledger import Ledger
@@ -208,11 +209,7 @@ class Sanitizer:
             self._user_error = None
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        @functools.wraps(function)
-        def watched(*args: P.args, **kwargs: P.kwargs) -> R:
-            with self:
-                return function(*args, **kwargs)
-
+        watched: Callable[P, R] = within(self, function)
         return watched
 
     def _new_recorder(self) -> Recorder:
