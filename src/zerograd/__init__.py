@@ -50,6 +50,10 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'zerograd' has no attribute {name!r}")
+    if home.startswith("zerograd.runtime."):
+        # Under `zerograd run` the watch is put on as soon as torch is there. That needs these
+        # modules, so torch comes before the first of them, not from within it.
+        import_module("torch")
     value = getattr(import_module(home), name)
     globals()[name] = value  # asked for once, found at once from then on
     return value

@@ -444,7 +444,7 @@ def test_files_that_may_not_be_read_are_told(here):
             [sys.executable, "-c", AS_ANOTHER],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
             check=False,
         )
     finally:

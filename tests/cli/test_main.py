@@ -19,7 +19,7 @@ CLI = [sys.executable, "-m", "zerograd"]
 
 def run(*words, **options):
     options.setdefault("capture_output", True)
-    return subprocess.run([*CLI, *words], text=True, timeout=60, check=False, **options)
+    return subprocess.run([*CLI, *words], text=True, timeout=180, check=False, **options)
 
 
 def imported_by(*words):
@@ -31,7 +31,11 @@ def imported_by(*words):
         "print(*sys.modules, file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code, *words],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=True,
     )
     return set(done.stderr.split())
 
@@ -179,7 +183,7 @@ def test_a_reader_that_leaves_is_no_traceback(words, unbuffered):
             stdout=gone,
             stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
-            timeout=60,
+            timeout=180,
             check=False,
         )
     assert (done.returncode, done.stderr) == (141, b"")
@@ -228,7 +232,7 @@ def in_shell(redirection):
     words = " ".join(map(shlex.quote, CLI))
     return subprocess.run(
         ["sh", "-c", f"{words} {redirection}"],
-        capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=180, check=False, stdin=subprocess.DEVNULL,
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.processes_under_test import RUN, call, environment, run_json, write
+from tests.runtime.processes_under_test import DEADLINE, RUN, call, environment, run_json, write
 from zerograd.cli.main import main
 from zerograd.errors import MissingTorchError
 from zerograd.runtime import supported
@@ -197,7 +197,9 @@ def test_a_killed_run_leaves_a_trace_that_report_reads(tmp_path: Path) -> None:
     )
     assert process.stdout is not None
     process.stdout.readline()
-    time.sleep(0.6)
+    until = time.monotonic() + DEADLINE
+    while len(read_trace(trace).sections[0].events) <= 40 and time.monotonic() < until:
+        time.sleep(0.1)
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()

@@ -86,7 +86,7 @@ def test_an_endless_loop_is_ended_and_named(tmp_path):
     failure = run_checks(replace(FIRST, seconds=1.0), file).failure
     assert failure is not None
     assert "Not finished after 1 s" in failure.message
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 60
 
 
 def test_a_right_file_passes_and_what_it_prints_is_shown(tmp_path):

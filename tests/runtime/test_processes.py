@@ -239,10 +239,15 @@ def test_a_child_that_imports_torch_and_trains_nothing_leaves_nothing(tmp_path: 
 
 def test_a_killed_child_keeps_what_it_had_found(tmp_path: Path) -> None:
     script = """
-    import os, signal, sys, time, faulty
+    import os, pathlib, signal, time, faulty
+    def is_kept():
+        folder = pathlib.Path(os.environ["ZEROGRAD_RUN_FOLDER"])
+        return any('"count": 3' in each.read_text() for each in folder.glob("process-*.json"))
     if os.fork() == 0:
         faulty.train()
-        time.sleep(1.2)
+        until = time.monotonic() + 120
+        while not is_kept() and time.monotonic() < until:
+            time.sleep(0.1)
         os.kill(os.getpid(), signal.SIGKILL)
     os.wait()
     """

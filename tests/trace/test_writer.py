@@ -192,7 +192,9 @@ for number in range(10**9):
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()
-    time.sleep(0.5)
+    until = time.monotonic() + 60
+    while len(read_trace(path).sections[0].events) <= 100 and time.monotonic() < until:
+        time.sleep(0.1)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     process.stdout.close()

@@ -79,6 +79,6 @@ def test_the_pages_are_clean_to_check(tmp_path):
         (tmp_path / f"{page}.py").write_text(code, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "zerograd", "check", "."],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+        cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import builtins
 import importlib.util
+import linecache
 import os
 import runpy
 import signal
@@ -17,11 +18,12 @@ import traceback
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.machinery import SourceFileLoader, SourcelessFileLoader
+from importlib.machinery import BuiltinImporter, SourceFileLoader, SourcelessFileLoader
 from pathlib import Path
 
 from zerograd.errors import UsageError
 
+STDIN = "-"
 _mains: list[types.ModuleType] = []
 INTERRUPTED = 128 + signal.SIGINT
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -48,6 +50,8 @@ class Target:
                 raise UsageError(
                     f"-m {self.name}: there is no module {top} in this Python or folder."
                 )
+        elif self.name == STDIN:
+            return
         elif not os.path.exists(self.name):
             raise UsageError(f"{self.name}: there is no such script.")
         elif os.path.isdir(self.name) and not _main_of(self.name):
@@ -115,6 +119,8 @@ def _run(target: Target) -> None:
         sys.argv[0] = "-m"
         # What `python -m` itself calls; it fills the __main__ set above.
         runpy._run_module_as_main(target.name)  # type: ignore[attr-defined]
+    elif target.name == STDIN:
+        _run_stdin(main)
     elif os.path.isdir(target.name) or _is_archive(target.name):
         place = os.path.abspath(target.name)
         if _is_safe_path():
@@ -159,6 +165,22 @@ def _run_script(name: str, main: types.ModuleType) -> None:
     main.__spec__ = None
     assert code is not None
     exec(code, main.__dict__)
+
+
+def _run_stdin(main: types.ModuleType) -> None:
+    if not _is_safe_path():
+        sys.path[0] = ""
+    source = sys.stdin.buffer.read()
+    name = "<stdin>"
+    # Excerpts and `allow` comments are read from there, as no file holds them.
+    lines = importlib.util.decode_source(source).splitlines(keepends=True)
+    linecache.cache[name] = (len(source), None, lines, name)
+    main.__file__ = name
+    main.__loader__ = BuiltinImporter
+    main.__dict__["__cached__"] = None
+    main.__package__ = None
+    main.__spec__ = None
+    exec(compile(source, name, "exec", dont_inherit=True), main.__dict__)
 
 
 def _ended_by(error: BaseException) -> int:
