@@ -135,11 +135,10 @@ def commands_for(folder: Path, rivals: Path | None, jobs: str | None) -> dict[st
         commands["torch-preflight (TG003, TG014)"] = [*base, "--select", "TG003,TG014", str(folder)]
     if rivals is not None and (rivals / "dslinter").exists():
         python = str(rivals / "dslinter" / "bin" / "python")
-        rule = "gradients-not-cleared-before-backward-propagation"
         files = [str(p) for p in sorted(folder.rglob("*.py"))]
         commands["dslinter (its one rule)"] = [
             python, "-m", "pylint", "--load-plugins=dslinter", "--disable=all",
-            f"--enable={rule}", "--persistent=n", *files,
+            "--enable=gradient-clear-pytorch", "--persistent=n", *files,
         ]  # fmt: skip
     return commands
 

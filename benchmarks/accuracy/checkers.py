@@ -60,8 +60,8 @@ def torch_preflight(paths: Sequence[Path], rivals: Path) -> list[Said]:
     for batch in _chunks(paths, 200):
         command = [str(program), "check", "-f", "json", "--select", "TG003,TG014", "-j", "1"]
         done = subprocess.run([*command, *batch], capture_output=True, text=True, check=False)
-        for item in json.loads(done.stdout or "{}").get("findings", []):
-            found.append(Said(item["path"], item["line"], item["rule"], item.get("message", "")))
+        for item in json.loads(done.stdout)["diagnostics"]:
+            found.append(Said(item["path"], item["line"], item["code"], item["message"]))
     return found
 
 
@@ -71,14 +71,10 @@ def dslinter(paths: Sequence[Path], rivals: Path) -> list[Said]:
     python = rivals / "dslinter" / "bin" / "python"
     for batch in _chunks(paths, 200):
         command = [str(python), "-m", "pylint", "--load-plugins=dslinter", "--disable=all"]
-        command += ["--enable=gradients-not-cleared-before-backward-propagation"]
+        command += ["--enable=gradient-clear-pytorch"]
         command += ["--output-format=json", "--persistent=n", *batch]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        try:
-            items = json.loads(done.stdout or "[]")
-        except ValueError:
-            continue
-        for item in items:
+        for item in json.loads(done.stdout):
             if item["message-id"] == "W5517":
                 found.append(Said(item["path"], item["line"], "W5517", item["message"]))
     return found

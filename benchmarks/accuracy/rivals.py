@@ -30,7 +30,7 @@ from benchmarks.accuracy.worklist import distinct_units
 
 INSTALLS: dict[str, list[list[str]]] = {
     "torch-preflight": [["torch-preflight==0.5.0"]],
-    "dslinter": [["pylint==2.17.7", "astroid==2.15.8"], ["--no-deps", "dslinter==2.0.9"]],
+    "dslinter": [["pylint==2.17.7", "astroid==2.15.8", "mypy"], ["--no-deps", "dslinter==2.0.9"]],
     "mldoct": [["--no-deps", "mldoct==1.0.0"]],
 }
 
@@ -43,6 +43,28 @@ def install(rivals: Path) -> None:
         for arguments in steps:
             command = [str(rivals / name / "bin" / "python"), "-m", "pip", "install", "--quiet"]
             subprocess.run([*command, *arguments], check=True)
+
+
+PLAIN_FAULT = """\
+import torch
+
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(8, 4, 2):
+    loss = model(x).sum()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def probe(rivals: Path) -> None:
+    """Stop if one is silent on a loop that never clears: then it does not run as it should."""
+    with tempfile.TemporaryDirectory(prefix="rivals-") as name:
+        path = Path(name) / "plain_fault.py"
+        path.write_text(PLAIN_FAULT)
+        silent = [tool for tool, run in RIVALS.items() if not run([path], rivals)]
+    if silent:
+        sys.exit(f"{', '.join(silent)}: silent on a loop that never clears; install it again")
 
 
 def draw(corpus: Path, sample: int, seed: int) -> list[tuple[Mutant, str]]:
@@ -130,7 +152,9 @@ def main() -> None:
         return
     if args.corpus is None:
         sys.exit("measure needs --corpus")
-    result = measure(args.corpus, args.rivals, args.sample, args.seed)
+    probe(args.rivals)
+    result = {"part": args.corpus.name.replace("_", "-"), "installed": INSTALLS}
+    result |= measure(args.corpus, args.rivals, args.sample, args.seed)
     result["originals"] = originals(args.corpus, args.rivals)
     text = json.dumps(result, indent=1)
     if args.results:
