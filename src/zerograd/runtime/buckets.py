@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from torch import Tensor
@@ -127,12 +128,14 @@ class Bucket:
     def gradients(self, most: int) -> list[Tensor]:
         """Return at most `most` gradients that are there, the canary's first."""
         found = []
-        for member in (self.canary, *self.members[:most]):
+        for member in chain((self.canary,), self.members):
             parameter = member()
             grad = parameter.grad if parameter is not None else None
             if grad is not None:
                 found.append(grad)
-        return found[:most]
+                if len(found) == most:
+                    break
+        return found
 
     def still_filled(self, most: int) -> list[weakref.ref[Tensor]]:
         """Return those of the first `most` members that have a gradient."""

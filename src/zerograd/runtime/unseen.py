@@ -44,20 +44,21 @@ class Unseen:
             if act is not None:
                 done.append((bucket, act))
             if act == _CLEARED:
-                done += self._left_out(bucket, site)
+                done += self._left_out(bucket, site, adds=True)
         if done:
             self._feed(site, done)
 
-    def _left_out(self, bucket: Bucket, site: Site) -> list[tuple[Bucket, int]]:
+    def _left_out(self, bucket: Bucket, site: Site, *, adds: bool) -> list[tuple[Bucket, int]]:
         """Part what a clear by hand to None has left out from a bucket; return what else was done.
 
-        `for p in some_of_them: p.grad = None` clears the canary, and the others not.
+        `for p in some_of_them: p.grad = None` clears the canary, and the others not: a fault
+        where all should be cleared, and a way to freeze some where it stands before a step.
         """
         if len(bucket.members) < 2 or not self._recorder.looks.is_part_due(bucket, site):
             return []
         left = bucket.still_filled(MOST_WHOLE)
         part = self._recorder.partition.part(bucket, left) if left else None
-        act = self._act(part, SAME, site, adds=True) if part is not None else None
+        act = self._act(part, SAME, site, adds=adds) if part is not None else None
         return [] if part is None or act is None else [(part, act)]
 
     def before_use(self, buckets: Iterable[Bucket], site: Site) -> None:
@@ -67,6 +68,8 @@ class Unseen:
             act = self._act(bucket, bucket.look(), site, adds=False)
             if act is not None:
                 done.append((bucket, act))
+            if act == _CLEARED:
+                done += self._left_out(bucket, site, adds=False)
         if done:
             self._feed(site, done)
 
