@@ -22,16 +22,25 @@ def _with(literals: Literals, holds: int) -> Literals:
 
 @_remembered
 def _without(literals: Literals, varying: frozenset[int]) -> Literals:
-    return frozenset(each for each in literals if each >= 0 and each // 2 not in varying)
+    return frozenset(each for each in literals if _atom(each) not in varying)
 
 
 @_remembered
 def one_back(literals: Literals, varying: frozenset[int]) -> Literals:
     """Return the literals in the next iteration: what may change is known as it was one back.
 
-    A negative literal tells the truth of an atom one iteration back.
+    A negative literal tells the truth of an atom one iteration back. One of a loop around this
+    one stays: its iteration is the same.
     """
-    return frozenset(-each - 1 if each // 2 in varying else each for each in literals if each >= 0)
+    return frozenset(
+        -each - 1 if each >= 0 and each // 2 in varying else each
+        for each in literals
+        if each >= 0 or _atom(each) not in varying
+    )
+
+
+def _atom(literal: int) -> int:
+    return (literal if literal >= 0 else -literal - 1) // 2
 
 
 def assume(point: Point, holds: int, fails: int) -> Point:
