@@ -7,7 +7,6 @@ same thing are one atom, also where it was copied into a variable or handed to a
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.values import Instance
@@ -163,9 +162,10 @@ def _is_tallied(frame: Frame, test: ast.Compare) -> bool:
     """Is a number asked for that the file counts up, and sets back to nothing?"""
     if not isinstance(test.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.NotEq):
         return False
-    text = frame.unit.source.text
     for side in (test.left, *test.comparators):
         name = side.id if isinstance(side, ast.Name) else getattr(side, "attr", "")
-        if name and f"{name} += " in text:
-            return bool(re.search(rf"(?<!,)[ .]{name} = 0\b", text))
+        if name:
+            known = frame.unit.is_tallied(name)
+            if known is not None:
+                return known
     return False

@@ -234,12 +234,15 @@ def _unary(frame: Frame, node: ast.UnaryOp) -> Value:
     return value
 
 
-def _tested(frame: Frame, node: ast.expr) -> Value:
-    first = node.values[0] if isinstance(node, ast.BoolOp) else None
-    if first is not None:
-        _guarded(frame, first, node.values)  # type: ignore[attr-defined]
+def _tested(frame: Frame, node: ast.BoolOp | ast.Compare | ast.UnaryOp) -> Value:
+    if isinstance(node, ast.BoolOp):
+        _guarded(frame, node.values[0], node.values)
+    elif isinstance(node, ast.Compare):
+        evaluate(frame, node.left)
+        for each in node.comparators:
+            evaluate(frame, each)
     else:
-        _other(frame, node)
+        evaluate(frame, node.operand)
     return Tested(test_of(frame, node))
 
 

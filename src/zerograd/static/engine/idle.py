@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.frame import path_of
-from zerograd.static.engine.unit import FunctionNode
+from zerograd.static.engine.stores import statements_in
+from zerograd.static.engine.unit import FunctionNode, Unit
 from zerograd.static.engine.unused import is_used
 from zerograd.static.engine.words import is_optimizer_class, is_optimizer_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
+
+_SIMPLE = (ast.Assign, ast.Expr, ast.Import, ast.ImportFrom)  # nothing stands inside
 
 
 def idle(program: Program) -> Iterator[Finding]:
@@ -23,44 +26,57 @@ def idle(program: Program) -> Iterator[Finding]:
     They may be saved, given a scheduler and prepared; whoever else gets them may step them.
     What is kept in an object may be stepped by others, or be left over from its model.
     """
-    tree = program.main.source.tree
-    if len(set(_names_given(tree.body))) < 2:
+    unit = program.main
+    tree = unit.source.tree
+    scopes = list(_scopes(unit, tree.body))
+    if not scopes:
         return  # most files: seen without walking through their expressions
-    nodes = list(ast.walk(tree))
     makers = {
         path_of(each.targets[0])
-        for each in nodes
+        for each in statements_in(tree.body)
         if isinstance(each, ast.Assign) and is_optimizer_class(path_of(each.value))
     }
-    if sum(_makes_one(each, makers) for each in nodes) < 2:
-        return
-    for scope in nodes:
-        if isinstance(scope, FunctionNode):
-            built = _built(scope, makers)
-            stepped = [name for name in built if _is_stepped(scope, name) and _goes_back(scope)]
-            for name, node in built.items():
-                if stepped and name not in stepped and not _is_touched(scope, name):
-                    yield _finding(program, name, node)
+    for scope in scopes:
+        built = _built(scope, makers)
+        if len(built) < 2 or not _goes_back(scope):
+            continue
+        stepped = [name for name in built if _is_stepped(scope, name)]
+        for name, node in built.items():
+            if stepped and name not in stepped and not _is_touched(scope, name):
+                yield _finding(program, name, node)
 
 
-def _names_given(body: list[ast.stmt]) -> Iterator[str]:
-    """Yield the names of optimizers that these statements, and those inside them, assign."""
+def _scopes(unit: Unit, body: list[ast.stmt]) -> Iterator[FunctionNode]:
+    """Yield the functions that train, and give several optimizers a name."""
     for each in body:
-        if isinstance(each, ast.Assign):
-            for target in each.targets:
-                if isinstance(target, ast.Name) and is_optimizer_name(target.id):
-                    yield target.id
+        if isinstance(each, FunctionNode):
+            text = unit.text_of(each)
+            if ".backward" not in text or ".step" not in text or len(_names_given(each)) < 2:
+                continue  # nor do the functions inside it
+            yield each
+        elif isinstance(each, _SIMPLE):
             continue
         for name in ("body", "orelse", "finalbody"):
-            yield from _names_given(getattr(each, name, []))
+            yield from _scopes(unit, getattr(each, name, []))
         for part in (*getattr(each, "handlers", ()), *getattr(each, "cases", ())):
-            yield from _names_given(part.body)
+            yield from _scopes(unit, part.body)
 
 
-def _built(scope: ast.AST, makers: set[str]) -> dict[str, ast.Assign]:
+def _names_given(scope: FunctionNode) -> set[str]:
+    """Return the names of optimizers that a function, and those inside it, assign."""
+    return {
+        target.id
+        for each in statements_in(scope.body)
+        if isinstance(each, ast.Assign)
+        for target in each.targets
+        if isinstance(target, ast.Name) and is_optimizer_name(target.id)
+    }
+
+
+def _built(scope: FunctionNode, makers: set[str]) -> dict[str, ast.Assign]:
     """Return the optimizers that are made here and kept in a name."""
     found: dict[str, ast.Assign] = {}
-    for each in ast.walk(scope):
+    for each in statements_in(scope.body):
         if not isinstance(each, ast.Assign) or len(each.targets) != 1:
             continue
         name = path_of(each.targets[0])

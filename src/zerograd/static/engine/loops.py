@@ -62,7 +62,7 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
             bind(frame, node.target, item)
             frame.out.extend(_rounds(frame, node.body, read))
         return
-    if (lasting and len(items) == 1) or has_its_own_each_turn(node):
+    if (lasting and len(items) == 1) or has_its_own_each_turn(frame.unit, node):
         # A list of unknown length: what is done to one is done to each.
         bind(frame, node.target, items[0] if items else NOTHING)
         frame.out.extend(_rounds(frame, node.body, read))

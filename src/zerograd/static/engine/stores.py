@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import ast
+from collections import deque
 from collections.abc import Iterator
 
 _BODIES = ("body", "orelse", "finalbody")
+_PARTS = ("body", "handlers", "cases", "orelse", "finalbody")
 _COMPOUND: frozenset[type[ast.AST]] = frozenset(
     (
         *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match),
         getattr(ast, "TryStar", ast.Try),
     )
 )
+
+
+def statements_in(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """Yield these statements and those inside them, of functions and classes too.
+
+    The outer ones come first, as with `ast.walk`; the handlers of a `try` and the cases of a
+    `match` are among them.
+    """
+    waiting = deque[ast.AST](body)
+    while waiting:
+        node = waiting.popleft()
+        yield node
+        for name in _PARTS:
+            inner = getattr(node, name, None)
+            if type(inner) is list:  # the body of a lambda is none
+                waiting.extend(inner)
 
 
 def targets(statements: list[ast.stmt]) -> Iterator[ast.expr]:

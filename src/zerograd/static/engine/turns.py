@@ -3,40 +3,64 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from zerograd.static.engine.stores import statements_in
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.unit import Unit
 
 _ACTS = frozenset({"step", "zero_grad"})
+_EXPRESSIONS = (ast.expr, ast.withitem)
 
 
-def has_its_own_each_turn(loop: ast.For | ast.AsyncFor) -> bool:
+def has_its_own_each_turn(unit: Unit, loop: ast.For | ast.AsyncFor) -> bool:
     """Is all that steps or clears in the loop its item, or looked up by its target?
 
     `for i in range(n): … optimizers[i].step()` does one thing to each of them, as
     `for optimizer in optimizers: …` does.
     """
+    if not unit.has_events(loop):
+        return False  # most loops: seen without walking through them
     targets = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
-    acting = [
-        each.func.value
-        for part in loop.body
-        for each in ast.walk(part)
-        if isinstance(each, ast.Call)
-        and isinstance(each.func, ast.Attribute)
-        and each.func.attr in _ACTS
-    ]
-    if not acting:
+    acting = list(_acting(unit, loop.body))
+    others = [each for each in acting if not _is_looked_up(each, targets)]
+    named = {each.id for each in others if isinstance(each, ast.Name)}
+    if not acting or not all(isinstance(each, ast.Name) for each in others):
         return False
-    looked_up = {
-        name.id
-        for part in loop.body
-        for each in ast.walk(part)
-        if isinstance(each, ast.Assign) and _is_looked_up(each.value, targets)
-        for target in each.targets
-        for name in ast.walk(target)
-        if isinstance(name, ast.Name)
-    }
-    return all(
-        _is_looked_up(each, targets) or (isinstance(each, ast.Name) and each.id in looked_up)
-        for each in acting
-    )
+    return not named or named <= _looked_up_into(named, loop.body, targets)
+
+
+def _acting(unit: Unit, body: list[ast.stmt]) -> Iterator[ast.expr]:
+    """Yield what steps or clears in these statements; the lines without events are left out."""
+    for statement in statements_in(body):
+        if not unit.has_events(statement):
+            continue
+        for part in ast.iter_child_nodes(statement):
+            for each in ast.walk(part) if isinstance(part, _EXPRESSIONS) else ():
+                if (
+                    isinstance(each, ast.Call)
+                    and isinstance(each.func, ast.Attribute)
+                    and each.func.attr in _ACTS
+                ):
+                    yield each.func.value
+
+
+def _looked_up_into(names: set[str], body: list[ast.stmt], targets: set[str]) -> set[str]:
+    """Return those of the names that are given something looked up by the targets."""
+    found: set[str] = set()
+    for each in statements_in(body):
+        if isinstance(each, ast.Assign):
+            given = {
+                name.id
+                for target in each.targets
+                for name in ast.walk(target)
+                if isinstance(name, ast.Name) and name.id in names
+            }
+            if given and _is_looked_up(each.value, targets):
+                found |= given
+    return found
 
 
 def _is_looked_up(node: ast.expr, targets: set[str]) -> bool:

@@ -66,7 +66,7 @@ class Unit:
         "_equalities",
         "_leading",
         "_parts",
-        "_spaceless",
+        "_tallies",
         "_texts",
         "classes",
         "functions",
@@ -85,7 +85,7 @@ class Unit:
         self._texts: dict[int, str] = {}
         self._parts: dict[int, list[ast.AST]] = {}
         self._equalities: dict[int, ast.Compare | None] = {}
-        self._spaceless = ""
+        self._tallies: dict[str, bool | None] = {}
         self._changing: frozenset[str] | None = None
         self._leading: LeadingLines | None = None
         self._collect(source.tree.body)
@@ -168,15 +168,23 @@ class Unit:
     def equality(self, node: ast.Compare, name: str, number: int) -> ast.Compare | None:
         """Return `name == number` in the place of `node`, if the file asks that anywhere."""
         if id(node) not in self._equalities:
-            if not self._spaceless:
-                self._spaceless = re.sub(r" *([=!]=) *", r"\1", self.source.text)
-            text = self._spaceless
-            written = f"{name}=={number}" in text or f"{name}!={number}" in text
-            asked = written and re.search(rf"(?<![\w.]){re.escape(name)}[=!]={number}\b", text)
-            constant = ast.copy_location(ast.Constant(number), node.comparators[0])
-            same = ast.Compare(node.left, [ast.Eq()], [constant])
-            self._equalities[id(node)] = ast.copy_location(same, node) if asked else None
+            same = None
+            if _asks(self.source.text, name, str(number)):
+                constant = ast.copy_location(ast.Constant(number), node.comparators[0])
+                same = ast.Compare(node.left, [ast.Eq()], [constant])
+                ast.copy_location(same, node)
+            self._equalities[id(node)] = same
         return self._equalities[id(node)]
+
+    def is_tallied(self, name: str) -> bool | None:
+        """Is a number that is counted up set back to nothing as well? None: it is not counted."""
+        if name not in self._tallies:
+            text = self.source.text
+            counted = f"{name} += " in text
+            self._tallies[name] = (
+                bool(re.search(rf"(?<!,)[ .]{name} = 0\b", text)) if counted else None
+            )
+        return self._tallies[name]
 
     def parts_of(self, node: ast.AST) -> list[ast.AST]:
         """Return `node` and all expressions below it; a condition is looked at once a reading."""
@@ -219,6 +227,22 @@ class Unit:
                 [(each.name, bound, each.lineno, _last(each)) for each, bound in defined],
             )
         return self._leading.any_in(node.lineno, _last(node))  # type: ignore[attr-defined]
+
+
+def _asks(text: str, name: str, number: str) -> bool:
+    """Is `name == number` or `name != number` written anywhere, with whatever spaces?"""
+    at = text.find(name)
+    while at >= 0:
+        end = at + len(name)
+        rest = text[end : end + 40].lstrip(" ")
+        if rest.startswith(("==", "!=")):
+            whole = not (at and (text[at - 1].isalnum() or text[at - 1] in "_."))
+            rest = rest[2:].lstrip(" ")
+            after = rest[len(number) : len(number) + 1]
+            if whole and rest.startswith(number) and not (after.isalnum() or after == "_"):
+                return True
+        at = text.find(name, end)
+    return False
 
 
 def _last(node: ast.AST) -> int:
