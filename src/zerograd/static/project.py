@@ -99,20 +99,27 @@ class Project:
         own = os.path.abspath(source.path)
         stem = os.path.splitext(os.path.basename(own))[0]
         parent = os.path.basename(os.path.dirname(own))
-        file, folder = re.escape(stem.encode()), re.escape(parent.encode())
+        # What every such file holds is asked first: the pattern of the import is slow.
+        file, called, cls = stem.encode(), name.encode(), owner.encode()
+        texts = [
+            data
+            for path, data in self._clearing(os.path.dirname(own))
+            if file in data and called in data and cls in data and path != own
+        ]
+        if not texts:
+            return False
+        file, folder = re.escape(file), re.escape(parent.encode())
         imports = re.compile(
             # `from labml import experiment` is no import of any experiment.py
             rb"^\s*(?:from\s+\.*(?:[\w.]*\b%b)?\s+import\b.*\b%b\b"
             rb"|from\s+[\w.]*\b%b\s+import\b|import\s.*\b%b\b)" % (folder, file, file, file),
             re.MULTILINE,
         )
-        call = re.compile(rb"(?<!def )\b" + re.escape(name.encode()) + rb"\s*\(")
-        # what every such file holds, asked first: the pattern of the import is slow
-        needed = (stem.encode(), name.encode(), owner.encode())
+        call = re.compile(rb"(?<!def )\b" + re.escape(called) + rb"\s*\(")
         return any(
             b"zero_grad" in data[max(0, found.start() - AROUND) : found.end() + AROUND]
-            for path, data in self._clearing(os.path.dirname(own))
-            if path != own and all(each in data for each in needed) and imports.search(data)
+            for data in texts
+            if imports.search(data)
             for found in call.finditer(data)
         )
 

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.values import (
+    CONTAINERS,
     NOTHING,
     Instance,
     Leaf,
@@ -109,9 +110,15 @@ class Arguments:
 
     def leaves(self) -> list[Value]:
         """Return all values, those inside tuples, lists and dicts too."""
-        if self._leaves is None:
-            self._leaves = [leaf for value in self.all() for leaf in leaves_of(value)]
-        return self._leaves
+        found = self._leaves
+        if found is None:
+            found = self._leaves = []
+            for value in (*self.positional, *self.named.values()):
+                if isinstance(value, CONTAINERS):
+                    found.extend(leaves_of(value))
+                else:
+                    found.append(value)
+        return found
 
     def optimizers(self) -> list[Value]:
         """Return the arguments that are optimizers, or look like it."""
@@ -144,13 +151,15 @@ class Arguments:
 
     def computed(self) -> Value:
         """Return what computing with the arguments gives."""
+        tensors: list[Tensor] = []
+        leaves: list[str] = []
         for each in self.leaves():
-            if isinstance(each, _COMPUTED):
-                break
-        else:
+            if isinstance(each, Tensor):
+                tensors.append(each)
+            elif isinstance(each, Leaf):
+                leaves.append(each.key)
+        if not tensors and not leaves:
             return NOTHING
-        tensors = [each for each in self.leaves() if isinstance(each, Tensor)]
-        leaves = {each.key for each in self.leaves() if isinstance(each, Leaf)}
         return Tensor(
             frozenset().union(*(each.deps for each in tensors)),
             sure=all(each.sure for each in tensors),
@@ -161,4 +170,3 @@ class Arguments:
 
 
 _NETWORKS = (Module, Instance)
-_COMPUTED = (Tensor, Leaf)

@@ -8,6 +8,7 @@ from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.unit import Unit
 
 _ENDS = frozenset(("sys.exit", "os._exit", "os.abort", "exit", "quit"))
+_LAST = frozenset(path.rsplit(".", 1)[-1] for path in _ENDS)
 
 
 def leaves(unit: Unit, body: list[ast.stmt]) -> bool:
@@ -23,6 +24,8 @@ def leaves(unit: Unit, body: list[ast.stmt]) -> bool:
 def ends_program(unit: Unit, node: ast.expr) -> bool:
     """Is it a call such as `sys.exit(1)`, under whatever name it was imported?"""
     if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Attribute) and node.func.attr not in _LAST:
         return False
     path = path_of(node.func)
     name, _, rest = path.partition(".")

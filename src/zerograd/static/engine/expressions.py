@@ -59,6 +59,22 @@ def _other(frame: Frame, node: ast.AST) -> Value:
     return NOTHING
 
 
+def _formatted(frame: Frame, node: ast.JoinedStr) -> Value:
+    for each in node.values:
+        if isinstance(each, ast.FormattedValue):
+            evaluate(frame, each.value)
+            if each.format_spec is not None:
+                evaluate(frame, each.format_spec)
+    return NOTHING
+
+
+def _slice(frame: Frame, node: ast.Slice) -> Value:
+    for each in (node.lower, node.upper, node.step):
+        if each is not None:
+            evaluate(frame, each)
+    return NOTHING
+
+
 def _name(frame: Frame, node: ast.Name) -> Value:
     return frame.locals.get(node.id) or frame.lookup(node.id)
 
@@ -235,15 +251,22 @@ def _unary(frame: Frame, node: ast.UnaryOp) -> Value:
 
 
 def _tested(frame: Frame, node: ast.BoolOp | ast.Compare | ast.UnaryOp) -> Value:
+    evaluate_parts(frame, node)
+    return Tested(test_of(frame, node))
+
+
+def evaluate_parts(frame: Frame, node: ast.expr) -> None:
+    """Evaluate a condition for what happens in it; its truth is for `test_of`."""
     if isinstance(node, ast.BoolOp):
         _guarded(frame, node.values[0], node.values)
     elif isinstance(node, ast.Compare):
         evaluate(frame, node.left)
         for each in node.comparators:
             evaluate(frame, each)
-    else:
+    elif isinstance(node, ast.UnaryOp):
         evaluate(frame, node.operand)
-    return Tested(test_of(frame, node))
+    else:
+        evaluate(frame, node)
 
 
 def _guarded(frame: Frame, test: ast.expr, parts: list[ast.expr]) -> list[Value]:
@@ -352,6 +375,8 @@ _READERS: dict[type[ast.AST], Callable[[Frame, Any], Value]] = {
     ast.Constant: _constant,
     ast.Attribute: _attribute,
     ast.Call: call,
+    ast.JoinedStr: _formatted,
+    ast.Slice: _slice,
     ast.Subscript: _subscript,
     ast.Tuple: _several,
     ast.List: _several,

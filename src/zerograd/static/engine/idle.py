@@ -38,11 +38,11 @@ def idle(program: Program) -> Iterator[Finding]:
     }
     for scope in scopes:
         built = _built(scope, makers)
-        if len(built) < 2 or not _goes_back(scope):
+        stepped = _stepped(scope) if len(built) > 1 else set()
+        if stepped.isdisjoint(built) or not _goes_back(scope):
             continue
-        stepped = [name for name in built if _is_stepped(scope, name)]
         for name, node in built.items():
-            if stepped and name not in stepped and not _is_touched(scope, name):
+            if name not in stepped and not _is_touched(scope, name):
                 yield _finding(program, name, node)
 
 
@@ -93,11 +93,15 @@ def _makes_one(value: ast.AST, makers: set[str]) -> bool:
     return bool(maker) and (is_optimizer_class(maker) or maker in makers)
 
 
-def _is_stepped(scope: ast.AST, name: str) -> bool:
-    return any(
-        isinstance(each, ast.Attribute) and each.attr == "step" and _is(each.value, name)
+def _stepped(scope: ast.AST) -> set[str]:
+    """Return the names whose `step` is asked for."""
+    return {
+        each.value.id
         for each in ast.walk(scope)
-    )
+        if isinstance(each, ast.Attribute)
+        and each.attr == "step"
+        and isinstance(each.value, ast.Name)
+    }
 
 
 def _goes_back(scope: ast.AST) -> bool:

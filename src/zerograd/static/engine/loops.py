@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from zerograd.static.engine.assignments import bind, peek
 from zerograd.static.engine.conditions import test_of
-from zerograd.static.engine.expressions import evaluate, items_of
+from zerograd.static.engine.expressions import evaluate, evaluate_parts, items_of
 from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.ir import BREAK, RETURN, Block, Happening, Haze, Loop, has_effect, walk
 from zerograd.static.engine.keys import keys_of
@@ -159,5 +159,5 @@ def read_while(frame: Frame, node: ast.While, read: Read) -> None:
     test = test_of(frame, node.test)
     loop.endless = test.kind == "always"
     if frame.unit.mentions(node.test, "("):
-        evaluate(frame, node.test)
+        evaluate_parts(frame, node.test)
     _read_loop(frame, loop, node.body, node.orelse, read)

@@ -189,13 +189,12 @@ class Readings(Lineage):
                 spelled[name] = (repr(node.value), frozenset(), False)
             else:
                 text = frame.unit.source.segment(node)
-                parts = [
-                    frame.spelling(each.id) for each in ast.walk(node) if isinstance(each, ast.Name)
-                ]
+                below = frame.unit.parts_of(node)
+                parts = [frame.spelling(each.id) for each in below if isinstance(each, ast.Name)]
                 spelled[name] = (
                     f"{text}|{','.join(part[0] for part in parts)}",
                     frozenset().union(*(part[1] for part in parts)) if parts else frozenset(),
-                    any(isinstance(each, ast.Call) for each in ast.walk(node))
+                    any(isinstance(each, ast.Call) for each in below)
                     or any(part[2] for part in parts),
                 )
         return spelled

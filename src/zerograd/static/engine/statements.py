@@ -17,7 +17,7 @@ from zerograd.static.engine.choices import last_choice
 from zerograd.static.engine.conditions import RAISED, branch, opaque_test, test_of
 from zerograd.static.engine.contexts import read_with
 from zerograd.static.engine.endings import ends_program, leaves
-from zerograd.static.engine.expressions import evaluate
+from zerograd.static.engine.expressions import evaluate, evaluate_parts
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import (
     BREAK,
@@ -30,6 +30,7 @@ from zerograd.static.engine.ir import (
 )
 from zerograd.static.engine.keys import joined
 from zerograd.static.engine.loops import read_for, read_while
+from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.uncalled import uncalled
 from zerograd.static.engine.unit import ClassUnit
 from zerograd.static.engine.values import (
@@ -69,7 +70,7 @@ def _if(frame: Frame, node: ast.If) -> None:
     if test.kind in ("always", "never") and _is_knob(frame, node, test.kind):
         test = opaque_test(frame, node.test)
     if not isinstance(node.test, ast.Name | ast.Attribute) and frame.unit.mentions(node.test, "("):
-        evaluate(frame, node.test)
+        evaluate_parts(frame, node.test)
     before = dict(frame.locals)
     guarded = program.guarded
     about_grad = frame.unit.mentions_gradient(node.test)
@@ -136,8 +137,7 @@ def _is_knob(frame: Frame, node: ast.If, kind: str) -> bool:
         return False  # whether something was given is asked again at the step
     return isinstance(operand, ast.Name | ast.Compare) and any(
         isinstance(each, ast.For | ast.While) and frame.unit.has_events(each)
-        for part in dead
-        for each in ast.walk(part)
+        for each in statements_in(dead)
     )
 
 

@@ -14,6 +14,12 @@ _COMPOUND: frozenset[type[ast.AST]] = frozenset(
         getattr(ast, "TryStar", ast.Try),
     )
 )
+_SIMPLE: frozenset[type[ast.AST]] = frozenset(
+    (
+        *(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return, ast.Raise, ast.Assert),
+        *(ast.Import, ast.ImportFrom, ast.Delete, ast.Pass, ast.Break, ast.Continue),
+    )
+)
 
 
 def statements_in(body: list[ast.stmt]) -> Iterator[ast.AST]:
@@ -26,10 +32,9 @@ def statements_in(body: list[ast.stmt]) -> Iterator[ast.AST]:
     while waiting:
         node = waiting.popleft()
         yield node
-        for name in _PARTS:
-            inner = getattr(node, name, None)
-            if type(inner) is list:  # the body of a lambda is none
-                waiting.extend(inner)
+        if type(node) not in _SIMPLE:
+            for name in _PARTS:
+                waiting.extend(getattr(node, name, ()))
 
 
 def targets(statements: list[ast.stmt]) -> Iterator[ast.expr]:

@@ -35,7 +35,7 @@ def has_its_own_each_turn(unit: Unit, loop: ast.For | ast.AsyncFor) -> bool:
 def _acting(unit: Unit, body: list[ast.stmt]) -> Iterator[ast.expr]:
     """Yield what steps or clears in these statements; the lines without events are left out."""
     for statement in statements_in(body):
-        if not unit.has_events(statement):
+        if not isinstance(statement, ast.stmt) or not unit.has_events(statement):
             continue
         for part in ast.iter_child_nodes(statement):
             for each in ast.walk(part) if isinstance(part, _EXPRESSIONS) else ():

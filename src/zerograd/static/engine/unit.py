@@ -180,10 +180,7 @@ class Unit:
         """Is a number that is counted up set back to nothing as well? None: it is not counted."""
         if name not in self._tallies:
             text = self.source.text
-            counted = f"{name} += " in text
-            self._tallies[name] = (
-                bool(re.search(rf"(?<!,)[ .]{name} = 0\b", text)) if counted else None
-            )
+            self._tallies[name] = _sets_back(text, name) if f"{name} += " in text else None
         return self._tallies[name]
 
     def parts_of(self, node: ast.AST) -> list[ast.AST]:
@@ -236,13 +233,30 @@ def _asks(text: str, name: str, number: str) -> bool:
         end = at + len(name)
         rest = text[end : end + 40].lstrip(" ")
         if rest.startswith(("==", "!=")):
-            whole = not (at and (text[at - 1].isalnum() or text[at - 1] in "_."))
+            before = text[at - 1 : at]
             rest = rest[2:].lstrip(" ")
-            after = rest[len(number) : len(number) + 1]
-            if whole and rest.startswith(number) and not (after.isalnum() or after == "_"):
+            whole = not _is_word(before) and before != "."
+            if whole and rest.startswith(number) and not _is_word(rest[len(number) :][:1]):
                 return True
         at = text.find(name, end)
     return False
+
+
+def _sets_back(text: str, name: str) -> bool:
+    """Is `name = 0` written as a statement, and not as an argument's default?"""
+    written = f"{name} = 0"
+    at = text.find(written)
+    while at >= 0:
+        end = at + len(written)
+        starts = text[at - 1 : at] in (" ", ".") and text[at - 2 : at - 1] != ","
+        if starts and not _is_word(text[end : end + 1]):
+            return True
+        at = text.find(written, end)
+    return False
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def _last(node: ast.AST) -> int:

@@ -127,14 +127,14 @@ def _is_network(frame: Frame, value: Value) -> bool:
 def clear_by_hook(frame: Frame, path: str, arguments: Arguments) -> None:
     """A hook of an object that is not known: if the project has one that clears, it may be that."""
     project = frame.program.project
-    holder, _, name = path.rpartition(".")
-    hooked = not _HOOKS.isdisjoint((*words_of(name), *words_of(holder)))
-    hooked = hooked or any(isinstance(each, Instance) for each in arguments.all())
-    if project is None or frame.loop is None or not hooked:
+    if project is None or frame.loop is None:
         return
+    holder, _, name = path.rpartition(".")
     if not holder or name in _COMMON:
         return  # a variable, or what everything has: the name says nothing of others
-    if project.is_cleared_in(frame.unit.source, name):
+    hooked = not _HOOKS.isdisjoint((*words_of(name), *words_of(holder)))
+    hooked = hooked or any(isinstance(each, Instance) for each in arguments.all())
+    if hooked and project.is_cleared_in(frame.unit.source, name):
         frame.emit(Haze(None, whole=True))
 
 

@@ -364,7 +364,7 @@ class Super(Value):
 
 def leaves_of(value: Value, depth: int = 0) -> Sequence[Value]:
     """Return the values inside tuples, lists and dicts."""
-    if not isinstance(value, _CONTAINERS):
+    if not isinstance(value, CONTAINERS):
         return (value,)
     if depth >= 5:
         return ()
@@ -372,4 +372,4 @@ def leaves_of(value: Value, depth: int = 0) -> Sequence[Value]:
     return [leaf for item in items for leaf in leaves_of(item, depth + 1)]
 
 
-_CONTAINERS = (Several, Mapping)
+CONTAINERS = (Several, Mapping)
