@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from zerograd.errors import UnreadableSourceError
 from zerograd.static.source import Source, shown_path
@@ -24,6 +25,14 @@ MOST_PARENTS = 12  # folders to climb
 _WORDS = (b"backward", b"zero_grad", b".step(", b".grad", b"optim.", b"Optimizer", b"unscale_")
 _NEXT = re.compile(rb"\n\s*(?:async )?def |\nclass ")  # where the next function begins
 _ROOT_MARKS = frozenset({"pyproject.toml", "setup.py", "setup.cfg", ".git", ".hg"})
+
+
+class _Clearing(NamedTuple):
+    """A file that clears gradients, and its lines that import."""
+
+    path: str
+    data: bytes
+    imports: bytes
 
 
 class Project:
@@ -44,7 +53,7 @@ class Project:
         self._sources: dict[str, Source | None] = {}
         self._asked: set[str] = set()
         self._places: dict[str, tuple[str, str]] = {}
-        self._clearers: dict[str, list[tuple[str, bytes]]] = {}
+        self._clearers: dict[str, list[_Clearing]] = {}
         self._cleared_in: dict[tuple[str, str], bool] = {}
 
     def start(self, source: Source) -> None:
@@ -102,9 +111,12 @@ class Project:
         # What every such file holds is asked first: the pattern of the import is slow.
         file, called, cls = stem.encode(), name.encode(), owner.encode()
         texts = [
-            data
-            for path, data in self._clearing(os.path.dirname(own))
-            if file in data and called in data and cls in data and path != own
+            (each.imports, each.data)
+            for each in self._clearing(os.path.dirname(own))
+            if file in each.imports
+            and called in each.data
+            and cls in each.data
+            and each.path != own
         ]
         if not texts:
             return False
@@ -118,8 +130,8 @@ class Project:
         call = re.compile(rb"(?<!def )\b" + re.escape(called) + rb"\s*\(")
         return any(
             b"zero_grad" in data[max(0, found.start() - AROUND) : found.end() + AROUND]
-            for data in texts
-            if imports.search(data)
+            for lines, data in texts
+            if imports.search(lines)
             for found in call.finditer(data)
         )
 
@@ -132,15 +144,17 @@ class Project:
             written = b"def " + name.encode()  # asked first: far faster than the pattern
             known = any(
                 b"zero_grad" in body or b".grad = None" in body
-                for _, data in self._clearing(folder)
-                if written in data
-                for found in start.finditer(data)
-                for body in (_NEXT.split(data[found.end() : found.end() + AROUND], maxsplit=1)[0],)
+                for each in self._clearing(folder)
+                if written in each.data
+                for found in start.finditer(each.data)
+                for body in (
+                    _NEXT.split(each.data[found.end() : found.end() + AROUND], maxsplit=1)[0],
+                )
             )
             self._cleared_in[folder, name] = known
         return known
 
-    def _clearing(self, folder: str) -> list[tuple[str, bytes]]:
+    def _clearing(self, folder: str) -> list[_Clearing]:
         """Return the files around `folder` that clear gradients."""
         top = min((each for each in self._bases_of(folder) if folder.startswith(each)), key=len)
         known = self._clearers.get(top)
@@ -148,7 +162,7 @@ class Project:
             return known
         if len(self._clearers) >= MOST_PLACES:
             self._clearers.pop(next(iter(self._clearers)))  # the oldest
-        found: list[tuple[str, bytes]] = []
+        found: list[_Clearing] = []
         read = 0
         for place, folders, files in os.walk(top):
             folders[:] = [each for each in folders if each[0] not in "._" and each != "venv"]
@@ -159,7 +173,8 @@ class Project:
                     read += 1
                     data = _bytes(os.path.join(place, file))
                     if b"zero_grad" in data or b".grad = None" in data:
-                        found.append((os.path.join(place, file), data))
+                        path = os.path.join(place, file)
+                        found.append(_Clearing(path, data, _lines_with(b"import", data)))
         self._clearers[top] = found
         return found
 
@@ -250,6 +265,17 @@ class Project:
         self._sources[path] = source
         if len(self._sources) > MOST_KEPT:
             self._sources.pop(next(iter(self._sources)))
+
+
+def _lines_with(word: bytes, data: bytes) -> bytes:
+    """Return the lines of `data` that hold the word."""
+    found: list[bytes] = []
+    at = data.find(word)
+    while at >= 0:
+        end = data.find(b"\n", at)
+        found.append(data[data.rfind(b"\n", 0, at) + 1 : end if end >= 0 else None])
+        at = data.find(word, end) if end >= 0 else -1
+    return b"\n".join(found)
 
 
 def _bytes(path: str) -> bytes:

@@ -16,6 +16,7 @@ from zerograd.static.engine.values import (
     Optimizer,
     Params,
     Several,
+    Successor,
     Tensor,
     Value,
     leaves_of,
@@ -38,7 +39,7 @@ _SETTINGS = frozenset(
 class Arguments:
     """Positional and named values."""
 
-    __slots__ = ("_leaves", "named", "nodes", "positional", "unknown")
+    __slots__ = ("_kinds", "_leaves", "named", "nodes", "positional", "unknown")
 
     def __init__(self, positional: list[Value], named: dict[str, Value]) -> None:
         self.positional = positional
@@ -46,6 +47,7 @@ class Arguments:
         self.nodes: dict[str | int, ast.expr] = {}
         self.unknown = False  # nobody here makes the call, so defaults say nothing
         self._leaves: list[Value] | None = None
+        self._kinds: set[type[Value]] = set()  # of the leaves
 
     @classmethod
     def of_nobody(cls) -> Arguments:
@@ -110,18 +112,23 @@ class Arguments:
 
     def leaves(self) -> list[Value]:
         """Return all values, those inside tuples, lists and dicts too."""
-        found = self._leaves
-        if found is None:
-            found = self._leaves = []
-            for value in (*self.positional, *self.named.values()):
-                if isinstance(value, CONTAINERS):
-                    found.extend(leaves_of(value))
-                else:
-                    found.append(value)
-        return found
+        if self._leaves is None:
+            self._leaves = found = [*self.positional, *self.named.values()]
+            self._kinds = set(map(type, found))
+            if not self._kinds.isdisjoint(CONTAINERS):
+                self._leaves = [leaf for value in found for leaf in leaves_of(value)]
+                self._kinds = set(map(type, self._leaves))
+        return self._leaves
+
+    def _has_any(self, kinds: frozenset[type[Value]]) -> bool:
+        """Is there a leaf of one of these kinds? Most calls are handed numbers and settings."""
+        self.leaves()
+        return not self._kinds.isdisjoint(kinds)
 
     def optimizers(self) -> list[Value]:
         """Return the arguments that are optimizers, or look like it."""
+        if not self._has_any(_MAY_STEP):
+            return []
         return [
             each
             for each in self.leaves()
@@ -130,12 +137,10 @@ class Arguments:
         ]
 
     def has_modules(self) -> bool:
-        for each in self.leaves():
-            if isinstance(each, _NETWORKS):
-                return True
-            if isinstance(each, Named) and is_model_name(each.path):
-                return True
-        return False
+        return self._has_any(_NETWORKS) or (
+            self._has_any(_NAMED)
+            and any(isinstance(each, Named) and is_model_name(each.path) for each in self.leaves())
+        )
 
     def held(self) -> Several:
         """Return what an optimizer made from these arguments may hold: not its settings."""
@@ -147,10 +152,12 @@ class Arguments:
         )
 
     def has_params(self) -> bool:
-        return any(isinstance(each, Params) for each in self.leaves())
+        return self._has_any(_PARAMS)
 
     def computed(self) -> Value:
         """Return what computing with the arguments gives."""
+        if not self._has_any(_COMPUTED):
+            return NOTHING
         tensors: list[Tensor] = []
         leaves: list[str] = []
         for each in self.leaves():
@@ -158,8 +165,6 @@ class Arguments:
                 tensors.append(each)
             elif isinstance(each, Leaf):
                 leaves.append(each.key)
-        if not tensors and not leaves:
-            return NOTHING
         return Tensor(
             frozenset().union(*(each.deps for each in tensors)),
             sure=all(each.sure for each in tensors),
@@ -169,4 +174,8 @@ class Arguments:
         )
 
 
-_NETWORKS = (Module, Instance)
+_NAMED = frozenset[type[Value]]((Named,))
+_PARAMS = frozenset[type[Value]]((Params,))
+_MAY_STEP = frozenset[type[Value]]((Optimizer, Named))
+_NETWORKS = frozenset[type[Value]]((Module, Instance))
+_COMPUTED = frozenset[type[Value]]((Tensor, Successor, Leaf))

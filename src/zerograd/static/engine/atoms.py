@@ -53,12 +53,13 @@ _SETTINGS = frozenset(
         *("hparams", "hps", "hp", "params", "settings"),
     )
 )
+_COMPARING = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 
 
 class Atom:
     """What is known of one condition."""
 
-    __slots__ = ("counter", "names", "node", "tallied", "text", "unit", "volatile")
+    __slots__ = ("_text", "counter", "names", "node", "tallied", "unit", "volatile")
 
     def __init__(
         self,
@@ -72,11 +73,18 @@ class Atom:
     ) -> None:
         self.node = node
         self.unit = unit  # where the node stands, which may be another file than the events
-        self.text = text  # as the user wrote it
+        self._text = text  # empty: as it stands in the unit
         self.names = names
         self.volatile = volatile  # may change between iterations whatever its names do
         self.counter = counter  # counts micro-batches, as far as its shape tells
         self.tallied = tallied  # of a number that is counted up and set back
+
+    @property
+    def text(self) -> str:
+        """The condition as the user wrote it; few are asked for that."""
+        if not self._text and self.node is not None and self.unit is not None:
+            self._text = self.unit.source.segment(self.node)
+        return self._text
 
 
 def _is_counted(name: str) -> bool:
@@ -103,6 +111,8 @@ def _lasting(frame: Frame, node: ast.expr) -> set[ast.expr]:
     """
     found: set[ast.expr] = set()
     attributes = [each for each in frame.unit.parts_of(node) if isinstance(each, ast.Attribute)]
+    if not attributes:
+        return found
     for inner in attributes:
         base, name = inner.value, inner.attr
         if isinstance(base, ast.Attribute) and not _SETTINGS.isdisjoint(words_of(base.attr)):
@@ -128,6 +138,9 @@ def atom_of(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -
     volatile = counter = False
     lasting = _lasting(frame, node)
     for inner in frame.unit.parts_of(node):
+        kind = type(inner)
+        if kind is ast.Constant:
+            continue
         if isinstance(inner, ast.Name):
             word, behind, changes = frame.spelling(inner.id)
             spelled.append(word)
@@ -142,7 +155,7 @@ def atom_of(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -
             counted = _is_counted(inner.attr) and isinstance(inner.value, ast.Name)
             of_self = counted and inner.value.id == "self"  # type: ignore[attr-defined]
             volatile = volatile or (of_self and inner.value not in lasting)
-        elif isinstance(inner, ast.Call):
+        elif kind is ast.Call:
             volatile = volatile or not settled
         elif isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mod):
             counter = True
@@ -150,22 +163,20 @@ def atom_of(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -
             volatile = volatile or not _is_counted_here(frame, inner.left)
     key = f"{text}|{','.join(spelled)}"
     tallied = isinstance(node, ast.Compare) and _is_tallied(frame, node)
-    written = frame.unit.source.segment(node)
     frame.program.note_atom(
         key,
-        Atom(node, written, frozenset(names), volatile, counter or tallied, tallied, frame.unit),
+        Atom(node, "", frozenset(names), volatile, counter or tallied, tallied, frame.unit),
     )
     return key
 
 
 def _is_tallied(frame: Frame, test: ast.Compare) -> bool:
     """Is a number asked for that the file counts up, and sets back to nothing?"""
-    if not isinstance(test.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.NotEq):
+    if not isinstance(test.ops[0], _COMPARING):
         return False
     for side in (test.left, *test.comparators):
         name = side.id if isinstance(side, ast.Name) else getattr(side, "attr", "")
-        if name:
-            known = frame.unit.is_tallied(name)
-            if known is not None:
-                return known
+        known = frame.unit.is_tallied(name) if name else None
+        if known is not None:
+            return known
     return False

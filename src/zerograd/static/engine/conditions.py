@@ -48,6 +48,7 @@ _SIGN: dict[type[ast.cmpop], str] = {
     ast.Gt: ">",
     ast.In: "in",
 }
+_TRAINED = (Optimizer, Module, Instance, Params, Gradient, Scaler, Several, Mapping)
 
 
 class Test:
@@ -303,9 +304,7 @@ def _is_trained(frame: Frame, value: Value) -> bool:
     if isinstance(value, Module) and "." in value.key:
         # an attribute of a network may be a part of it, or a switch that it keeps
         return frame.program.is_network(value.key)
-    return isinstance(
-        value, Optimizer | Module | Instance | Params | Gradient | Scaler | Several | Mapping
-    )
+    return isinstance(value, _TRAINED)
 
 
 def opaque_test(frame: Frame, node: ast.expr) -> Test:

@@ -265,16 +265,28 @@ def _last(node: ast.AST) -> int:
 
 
 def _below(node: ast.AST) -> list[ast.AST]:
-    """Return what `ast.walk` yields, in its order, but for loads and stores."""
+    """Return what `ast.walk` yields, in its order, but for operators, loads and stores."""
     found = [node]
     for each in found:
-        kind = type(each)
-        if kind is ast.Name or kind is ast.Constant:
-            continue
-        for name in each._fields:
+        fields = _INNER.get(type(each))
+        for name in each._fields if fields is None else fields:
             value = getattr(each, name, None)
             if isinstance(value, list):
                 found += [inner for inner in value if isinstance(inner, ast.AST)]
-            elif isinstance(value, ast.AST) and name != "ctx":
+            elif isinstance(value, ast.AST):
                 found.append(value)
     return found
+
+
+# where expressions stand in those that conditions are mostly made of
+_INNER: dict[type[ast.AST], tuple[str, ...]] = {
+    ast.Name: (),
+    ast.Constant: (),
+    ast.Attribute: ("value",),
+    ast.Subscript: ("value", "slice"),
+    ast.Call: ("func", "args", "keywords"),
+    ast.Compare: ("left", "comparators"),
+    ast.BoolOp: ("values",),
+    ast.BinOp: ("left", "right"),
+    ast.UnaryOp: ("operand",),
+}
