@@ -23,7 +23,7 @@ class Sweeper:
         return self
 
     def __exit__(self, *_: object) -> None:
-        gc.freeze()
+        gc.unfreeze()
         if self._was_on:
             gc.enable()
 

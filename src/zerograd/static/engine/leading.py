@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
 # a function whose text holds none of these has no events of its own
 EVENT_WORDS = ("backward", "zero_grad", ".step", ".grad", "unscale_", "clip_grad", "requires_grad")
@@ -20,10 +21,11 @@ Defined = tuple[str, bool, int, int]  # name, whether it is a method, first and 
 class LeadingLines:
     """The lines that lead to events, for the functions and methods of one module."""
 
-    __slots__ = ("_lines", "_text")
+    __slots__ = ("_lines", "_starts", "_text")
 
     def __init__(self, lines: list[str], defined: Iterable[Defined]) -> None:
         self._text = "\n".join(lines)
+        self._starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
         found = {row for word in EVENT_WORDS for row, _ in self._places_of(word)}
         found.update(self._calls_that_lead(found, sorted(defined, key=lambda each: each[2])))
         self._lines = sorted(found)
@@ -66,11 +68,10 @@ class LeadingLines:
     def _places_of(self, word: str) -> Iterator[tuple[int, int]]:
         """Yield the line and the place of each time that `word` is written."""
         text = self._text
-        row, before, at = 1, 0, text.find(word)
+        at = text.find(word)
         while at >= 0:
-            row += text.count("\n", before, at)
-            yield row, at
-            before, at = at, text.find(word, at + 1)
+            yield bisect_right(self._starts, at), at
+            at = text.find(word, at + 1)
 
 
 def _is_word(character: str) -> bool:

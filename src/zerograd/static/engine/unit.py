@@ -273,7 +273,7 @@ def _below(node: ast.AST) -> list[ast.AST]:
             value = getattr(each, name, None)
             if isinstance(value, list):
                 found += [inner for inner in value if isinstance(inner, ast.AST)]
-            elif isinstance(value, ast.AST):
+            elif isinstance(value, ast.AST) and name != "ctx":
                 found.append(value)
     return found
 
