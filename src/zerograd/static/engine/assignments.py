@@ -15,6 +15,7 @@ from zerograd.static.engine.ir import (
     Haze,
     Reset,
 )
+from zerograd.static.engine.keepers import keep
 from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.training import clear
 from zerograd.static.engine.values import (
@@ -68,6 +69,8 @@ def _derive(frame: Frame, target: ast.expr, made: ast.Call) -> None:
     keys = frozenset(
         key for key in keys_of(Several(list(networks))) if frame.program.is_network(key)
     )
+    words = [peek(frame, each.value) for each in made.keywords if path_of(each.value)]
+    keep(frame, given, made, [*handed, *words])
     if isinstance(given, Named | Module) and keys:
         path = given.path if isinstance(given, Named) else given.key
         frame.program.derive(path, keys)

@@ -110,6 +110,8 @@ def external_call(frame: Frame, dotted: str, arguments: Arguments) -> Value | No
     function = arguments.first()
     if name == "partial" and isinstance(function, Function):
         return function.with_given(arguments.positional[1:], arguments.named)
+    if name == "partial" and function is not NOTHING:
+        return function  # a method of an optimizer, say
     if name in ("getattr",):
         return _got(frame, arguments)
     if ".lr_scheduler" in dotted or name == "swa_utils":

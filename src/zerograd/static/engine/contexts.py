@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable
 
 from zerograd.static.engine.arguments import Arguments
-from zerograd.static.engine.assignments import bind
+from zerograd.static.engine.assignments import bind, peek
 from zerograd.static.engine.expressions import evaluate
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import (
@@ -19,13 +19,16 @@ from zerograd.static.engine.ir import (
     Attempt,
     Block,
     Branch,
+    Haze,
     Loop,
     Node,
     Scope,
     has_effect,
     walk,
 )
-from zerograd.static.engine.values import NOTHING, Instance, Value
+from zerograd.static.engine.keys import keys_of
+from zerograd.static.engine.values import NOTHING, Instance, Several, Value
+from zerograd.static.engine.words import words_of
 
 Read = Callable[[Frame], Block]  # reads the statements of the block
 
@@ -44,6 +47,8 @@ def _opened(frame: Frame, items: list[ast.withitem], read: Read) -> Block:
     outer, frame.out = frame.out, []
     value = evaluate(frame, item.context_expr)
     entered = _call(frame, item.context_expr, value, "__enter__")
+    if not isinstance(value, Instance) and not any(each is PAUSE for each in walk(frame.out)):
+        frame.out.extend(_handed(frame, item.context_expr))
     before, frame.out = frame.out, outer
     if item.optional_vars is not None:
         bind(frame, item.optional_vars, value if entered is NOTHING else entered)
@@ -68,6 +73,18 @@ def _call(frame: Frame, node: ast.expr, value: Value, name: str) -> Value:
     if method is None:
         return NOTHING
     return frame.program.invoke(frame, node, method, Arguments.of_nobody())
+
+
+def _handed(frame: Frame, node: ast.expr) -> Block:
+    """A manager that is not seen, and is handed an optimizer, may clear as it is entered.
+
+    apex is handed one for the scale of the loss.
+    """
+    if "scale" in words_of(_name(node)):
+        return []
+    given = [peek(frame, each) for each in node.args] if isinstance(node, ast.Call) else []
+    optimizers = Arguments(given, {}).optimizers()
+    return [Haze(keys_of(Several(optimizers)), whole=True)] if optimizers else []
 
 
 def _forgets(node: ast.expr) -> bool:

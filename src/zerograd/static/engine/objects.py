@@ -76,6 +76,7 @@ class Objects(ABC):
         self.handling = 0  # handlers of exceptions being read
         self.made: set[str] = set()
         self.networks: set[str] = set()
+        self.keepers: dict[str, frozenset[str]] = {}  # objects of elsewhere: optimizers they hold
         self.asked: set[str] = set()  # networks with a method that gives one knows not what
         self._made = 0
         self._unnamed: set[str] = set()
@@ -358,6 +359,12 @@ class Objects(ABC):
             return value.held
         path = value.path if isinstance(value, Named) else getattr(value, "key", "")
         return self._derived.get(path, frozenset())
+
+    def held_by(self, value: Value) -> frozenset[str]:
+        """Return what an object of a class that is not seen was made from."""
+        if not isinstance(value, Named):
+            return frozenset()
+        return self.behind(value) | self.keepers.get(value.path, frozenset())
 
     def attach(self, key: str, name: str, value: Value) -> None:
         """Remember `net.optim = …`."""

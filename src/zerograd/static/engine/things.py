@@ -9,6 +9,7 @@ from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Haze
+from zerograd.static.engine.keepers import ask
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.scalers import scaler_method
 from zerograd.static.engine.training import clear, clip, fill, optimizer_method
@@ -23,6 +24,7 @@ from zerograd.static.engine.unseen import (
 from zerograd.static.engine.values import (
     NOTHING,
     Constant,
+    Function,
     Instance,
     Leaf,
     Mapping,
@@ -161,6 +163,11 @@ def thing_method(
         return Params(keys_of(base))
     if name in ("requires_grad_", "requires_grad"):
         return _require(frame, node, base, arguments)
+    if name == "apply" and isinstance(arguments.first(), Function):
+        each = arguments.first()
+        if frame.unit.mentions(each.node, "grad"):  # type: ignore[attr-defined]
+            frame.emit(Haze(keys_of(base), whole=True))  # to each part of it
+        return base
     if name in _SILENT and not (name == "log" and isinstance(base, Tensor | Leaf)):
         return NOTHING
     if name in _CUTS:
@@ -197,6 +204,10 @@ def _backward(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) -
     optimizer = program.as_optimizer(frame, base, node)
     if optimizer is not None:
         return optimizer_method(frame, node, optimizer, "backward", arguments)
+    held = program.held_by(base)
+    if held:  # it may assign what it computes, and clear before
+        frame.emit(Haze(held, whole=True))
+        return NOTHING
     fill(frame, node, first, arguments)
     return NOTHING
 
@@ -253,6 +264,7 @@ def _unseen_method(
             inner = Named(f"{base.path}[*]")
             return Several([inner if name == "values" else Several([NOTHING, inner])], open=True)
         clear_by_hook(frame, f"{base.path}.{name}", arguments)
+        ask(frame, base, name)
         last = base.path.rsplit(".", 1)[-1].split("@", 1)[0]
         if is_emptying(name) and f"{last}.backward(" in frame.unit.source.text:
             frame.emit(Haze(None, whole=True))  # a tape: what goes back by it, it may clear

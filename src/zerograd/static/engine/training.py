@@ -174,6 +174,11 @@ def optimizer_method(
         optimizer.clears_itself = optimizer.clears_itself or alone
     elif name in CLIPS:
         clip(frame, node, arguments, optimizer)
+    elif name.startswith("register_step_"):
+        text = frame.unit.source.segment(node)
+        hook = arguments.first()
+        text += hook.unit.text_of(hook.node) if isinstance(hook, Function) else ""
+        optimizer.clears_itself = optimizer.clears_itself or "zero_grad" in text
     elif name == "add_param_group":
         if optimizer.keys is not None:
             optimizer.keys |= keys_of(arguments.first())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.ir import Doubt, Haze
+from zerograd.static.engine.keepers import is_reading
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.values import (
     MADE,
@@ -169,7 +170,10 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
     fresh = not optimizers or arguments.has_params() or arguments.has_modules()
     if fresh and makes_optimizer(name):
         return frame.program.new_optimizer(arguments.held())  # get_optimizer(model, …)
-    if optimizers and not name[:1].isupper() and not _ACTING.isdisjoint(words):
+    # What is handed an optimizer, and asked for nothing, does something with it.
+    does = frame.bare and bool(name) and _INERT.isdisjoint(words) and not is_reading(name)
+    acting = does or not _ACTING.isdisjoint(words)
+    if optimizers and not name[:1].isupper() and acting:
         frame.program.unresolved += 1
         keys = frozenset[str]().union(*(keys_of(each) for each in optimizers))
         frame.emit(Haze(keys, whole=True))
