@@ -44,6 +44,8 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
         around, program.items = program.items, names_stored([node])
         frame.out.extend(_rounds(frame, node.body, read))
         program.outside, program.items = outside, around
+        if any(isinstance(each, ast.Break) for part in node.body for each in ast.walk(part)):
+            frame.emit(Haze(None, whole=True))  # at which of them it ends is not known
         return
     if len(items) > MOST_UNROLLED and all(isinstance(item, Leaf | Params) for item in items):
         # So does one over a long list of weights.
