@@ -30,6 +30,8 @@ SPLITS = {  # name in the corpus -> folder
     "fresh-held-out": "fresh_held_out",
     "third-development": "third_dev",
     "third-held-out": "third_held_out",
+    "fourth-development": "fourth_dev",
+    "fourth-held-out": "fourth_held_out",
 }
 
 
