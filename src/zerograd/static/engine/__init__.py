@@ -37,7 +37,9 @@ from zerograd.static.engine.roots import Root, roots
 from zerograd.static.engine.uncalled import uncalled_findings
 from zerograd.static.engine.unupdated import unupdated
 from zerograd.static.engine.unused import unused
+from zerograd.static.engine.vain import clipped_before_its_loss
 from zerograd.static.engine.windows import window_findings
+from zerograd.static.engine.wiped import wiped_before_filled
 from zerograd.static.engine.words import FOREIGN, OF_ARRAYS
 
 if TYPE_CHECKING:
@@ -78,6 +80,8 @@ def _findings(program: Program) -> Outcome:
     findings.extend(uncalled_findings(program))
     findings.extend(idle(program))
     findings.extend(unupdated(program))
+    findings.extend(clipped_before_its_loss(program))
+    findings.extend(wiped_before_filled(program))
     findings.sort(key=lambda finding: not finding.certain)
     return Outcome(in_order(findings), program.unresolved)
 

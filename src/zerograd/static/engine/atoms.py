@@ -170,8 +170,17 @@ def atom_of(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -
     return key
 
 
+def _is_set_again(frame: Frame, name: str) -> bool:
+    loop = frame.loop.node if frame.loop is not None else None
+    return loop is not None and any(
+        isinstance(each, ast.Assign)
+        and any(name in (getattr(to, "id", ""), getattr(to, "attr", "")) for to in each.targets)
+        for each in ast.walk(loop)
+    )
+
+
 def _is_tallied(frame: Frame, test: ast.Compare) -> bool:
-    """Is a number asked for that the file counts up, and sets back to nothing?"""
+    """Is a number asked for that the file counts, and sets back to where it began?"""
     if not isinstance(test.ops[0], _COMPARING):
         return False
     for side in (test.left, *test.comparators):
@@ -179,4 +188,6 @@ def _is_tallied(frame: Frame, test: ast.Compare) -> bool:
         known = frame.unit.is_tallied(name) if name else None
         if known is not None:
             return known
+        if name and f"{name} -= 1" in frame.unit.source.text:
+            return _is_set_again(frame, name)  # counted down, and set up again in the same loop
     return False

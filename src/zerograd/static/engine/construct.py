@@ -128,7 +128,9 @@ def external_call(frame: Frame, dotted: str, arguments: Arguments) -> Value | No
         wrapped = [each for each in arguments.optimizers() if isinstance(each, Optimizer)]
         if wrapped:
             return wrapped[0]
-        return program.new_optimizer(arguments.held())
+        made = program.new_optimizer(arguments.held())
+        made.repeats = name == "LBFGS" and not _is_one(arguments.named.get("max_iter"))
+        return made
     if dotted.startswith(("torch.optim.", "optim.")) and name[:1].isupper():
         return program.new_optimizer(arguments.held())
     if name in _WRAPPERS:
@@ -159,6 +161,10 @@ def external_call(frame: Frame, dotted: str, arguments: Arguments) -> Value | No
     if root.startswith("torch") and name in ("no_grad", "inference_mode", "enable_grad"):
         return NOTHING
     return None
+
+
+def _is_one(value: Value | None) -> bool:
+    return isinstance(value, Constant) and value.value == 1
 
 
 def _accumulates(arguments: Arguments) -> bool:

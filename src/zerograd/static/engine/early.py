@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 _TAKEN = re.compile(r"(?<!del )\b\w+\.grad\b(?!\s*=|\s*\*=|\s+is\b|(\.data|\.detach)?\.?\w*_\()")
 
 
+CLEARED_LAST = (
+    "{owner} is cleared just before the last backward() of a window, so its step uses that one only"
+)
+CLEAR_AFTER = "call {owner}.zero_grad() right after {owner}.step() instead"
+
+
 class EarlyClears:
     """What was reached in which state, and the clears that come too early."""
 
@@ -32,6 +38,7 @@ class EarlyClears:
         self._flow = flow
         self._keys = {number: key for key, number in atoms.items()}
         self._uses: dict[tuple[str, bool], set[str]] = {}
+        self._late: set[int] = set()  # clears that come just before the last loss of a window
         self._names = {
             each.optimizer.key: each.name
             for each in reversed(buckets.happenings)
@@ -61,8 +68,11 @@ class EarlyClears:
                 continue  # a counter of its own, which may be the window's start
             number = next(n for n, key in self._keys.items() if key == guard)
             stepping = number * 2 + self._stepping_side(owner, guard)
-            if guard != SYNC and self._comes_with_the_step(node, stepping):
+            with_step = guard != SYNC and self._comes_with_the_step(node, stepping)
+            if with_step and not self._fills_after(node, owner, guard):
                 continue  # once a window: what it loses is lost to that step, which is another rule
+            if with_step:
+                self._late.add(id(node))
             for truth in (0, 1):
                 before = -(number * 2 + truth) - 1
                 held = [b for b in event.buckets if b in self._buckets.holdings[owner]]
@@ -214,6 +224,32 @@ class EarlyClears:
         """Is it reached only where the owner steps in the same round?"""
         reached = self._flow.reached[id(node)].values()
         return all(literal in literals for pairs in reached for _, literals in pairs)
+
+    def _fills_after(self, clear: Happening, owner: str, guard: str) -> bool:
+        """Does the loss of every round come after the clear, and before the step?
+
+        `if last: clear`, then the backward, then `if last: step`: of the window only the last
+        loss is left.
+        """
+        assert clear.event is not None
+        inside = [
+            each
+            for each in self._buckets.happenings
+            if each.event is not None
+            and each.loop is clear.loop
+            and each.unit is clear.unit
+            and not set(each.event.buckets).isdisjoint(clear.event.buckets)
+        ]
+        later = inside[inside.index(clear) + 1 :] if clear in inside else []
+        if any(each.kind is EventKind.CLEAR for each in inside if each is not clear):
+            return False
+        filled = False
+        for each in later:
+            if each.kind is EventKind.BACKWARD:
+                filled = guard not in each.guards | each.behind
+            elif each.kind is EventKind.STEP and each.event.owner == owner:  # type: ignore[union-attr]
+                return filled and guard in each.guards and guard in clear.guards
+        return False
 
     def _judged(
         self, node: Happening, bucket: str, before: int, skipped: frozenset[int]

@@ -19,7 +19,7 @@ def emit(frame: Frame, kind: EventKind, node: ast.AST, **what: Any) -> None:
     if kind is EventKind.CLEAR and frame.program.picking:
         frame.emit(Haze(what.get("keys"), whole=True))  # of these parameters some are cleared
         return
-    if frame.site is not None:
+    if frame.site is not None and kind is not EventKind.TOUCH:
         # The wrapper does what it says; what is wrong is wrong where it is called.
         unit, node = frame.site
         if what.get("name") and isinstance(node, ast.Call):

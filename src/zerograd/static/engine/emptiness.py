@@ -26,6 +26,7 @@ NEEDS_CERTAINTY = frozenset(("ZG102", "ZG401", "ZG402"))  # not judged behind un
 _ACTING = re.compile(
     r"\b(\w*(?:backward|backprop|grad|train|fit|learn|optimi[sz]e|pipeline|execute)\w*)\s*\("
 )
+_COMMENTS = re.compile(r"(?m)^\s*#.*$|\s#\s.*$")
 _LOSS = re.compile(r"loss|criterion|objective|cross_entropy|logits|predict|output|\bpreds?\b")
 _HANDED = re.compile(r"\b\w*(?:schedule|pipe\w*|runner)\.step\(\s*\w")
 _HARMLESS = frozenset(
@@ -200,5 +201,11 @@ def _may_hide_a_backward(step: Happening) -> bool:
 
 
 def acts(text: str) -> bool:
-    """Does it call something that by its name fills gradients, or trains?"""
-    return any(name not in _HARMLESS for name in _ACTING.findall(text))
+    """Does it call something that by its name fills gradients, or trains?
+
+    What is commented out does not, and who sets a learning rate does not either.
+    """
+    code = _COMMENTS.sub("", text)
+    return any(
+        name not in _HARMLESS and "learning_rate" not in name for name in _ACTING.findall(code)
+    )

@@ -37,6 +37,8 @@ def gradient_method(
         frame.emit(Haze(keys_of(gradient.of), whole=False))  # filled by hand
     elif name in ("mul_", "div_") and not wipes:
         frame.emit(Haze(keys_of(gradient.of), whole=True, spent=True))
+    elif name in ("clamp_", "clip_") and isinstance(gradient.of, Params):
+        emit(frame, EventKind.CLIP, node, keys=keys_of(gradient.of))
     if wipes:
         wipe_unknown(frame, gradient.of)
         emit(

@@ -14,6 +14,7 @@ from zerograd.lifecycle.state import INITIAL, BucketState, Drop
 from zerograd.rules import BY_CODE
 from zerograd.rules.stale_gradient import by_hand
 from zerograd.static.engine.conditions import SYNC
+from zerograd.static.engine.early import CLEAR_AFTER, CLEARED_LAST
 from zerograd.static.engine.emptiness import NEEDS_CERTAINTY, is_open
 from zerograd.static.engine.halfway import is_called_off, is_second_of_a_round, may_be_updated
 from zerograd.static.engine.ir import Block, Doubt, Happening
@@ -29,7 +30,12 @@ from zerograd.static.engine.unscaled import (
     is_clipped_scaled,
     unscaled_loss,
 )
-from zerograd.static.engine.vain import CLIPPED_TOO_SOON, is_clipped_too_soon
+from zerograd.static.engine.vain import (
+    CLIPPED_AFTER_CLEAR,
+    CLIPPED_TOO_SOON,
+    is_clipped_after_clear,
+    is_clipped_too_soon,
+)
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
@@ -82,6 +88,9 @@ class Judgement(Leaks):
                 elif not found and is_clipped_too_soon(node, self._buckets, self._flow):
                     finding = self._finding(node, "ZG304", INITIAL, True)
                     yield replace(finding, message=CLIPPED_TOO_SOON)
+                elif not found and is_clipped_after_clear(node, self._buckets, self._flow):
+                    finding = self._finding(node, "ZG304", INITIAL, True)
+                    yield replace(finding, message=CLIPPED_AFTER_CLEAR)
             elif node.kind is EventKind.CLEAR:
                 for name, state, certain in self._cleared_early(node):
                     step = self._step_before(node, state)
@@ -89,6 +98,12 @@ class Judgement(Leaks):
                         lost = Drop(state.contributions[-1].spot, node.spot)
                         state = BucketState(lost=lost)
                         yield self._finding(step, "ZG102", state, certain, name)
+                    elif id(node) in self._late:
+                        yield replace(
+                            self._finding(node, "ZG501", state, certain, name),
+                            message=CLEARED_LAST.format(owner=name),
+                            advice=CLEAR_AFTER.format(owner=name),
+                        )
                     else:
                         yield self._finding(node, "ZG501", state, certain, name)
             elif node.kind is EventKind.TOUCH:
@@ -197,6 +212,8 @@ class Judgement(Leaks):
                 for bucket in buckets
                 if bucket in self._flow.reached[id(node)]
             }
+            if node.kind is EventKind.CLIP:
+                held = {bucket: _filled_only(states) for bucket, states in held.items()}
             if chosen and held:
                 found.extend(self._verdicts(node, held, chosen))
         for verdict in found:
@@ -215,7 +232,8 @@ class Judgement(Leaks):
                 code, state = ("ZG102", taken) if taken is not None else (code, state)
             if code == "ZG102":
                 state = self._losses.told(node, buckets, state)
-            yield self._finding(node, code, state, certain)
+            finding = self._finding(node, code, state, certain)
+            yield _told_of_closure(finding) if code == "ZG101" and _repeats(node) else finding
 
     def _verdicts(
         self, node: Happening, held: dict[str, States], rules: list[Rule]
@@ -337,6 +355,29 @@ class Judgement(Leaks):
             if each.spot == spot:
                 return each.unit.source.segment(each.node)
         return ""
+
+
+def _repeats(step: Happening) -> bool:
+    """Is it the step of an optimizer that calls its closure again and again by itself?"""
+    loop = step.loop
+    own = loop is not None and loop.node is None and not loop.pseudo
+    return own and step.optimizer is not None and step.optimizer.repeats
+
+
+def _told_of_closure(finding: Finding) -> Finding:
+    owner = finding.owner
+    return replace(
+        finding,
+        message=f"{owner}.step() calls its closure several times, "
+        "and each call adds onto the gradients of the one before",
+        advice=f"call {owner}.zero_grad() first thing in the closure",
+    )
+
+
+def _filled_only(states: States) -> States:
+    """Leave out the ways on which there is nothing to clip: no loss in that round, say."""
+    filled = {state: under for state, under in states.items() if state.contributions}
+    return filled if any(state.scaled for state in filled) else states
 
 
 def _has_lost(state: BucketState) -> bool:

@@ -208,7 +208,9 @@ class Objects(ABC):
         elif isinstance(value, Several):
             for number, item in enumerate(value.items):
                 index = "*" if value.open else number
-                self.christened(frame, item, f"{path}[{index}]")
+                known = self.christened(frame, item, f"{path}[{index}]")
+                if item is MADE or item is WRAPPED:
+                    value.items[number] = known  # it keeps this name when it is taken out
         elif isinstance(value, Mapping):
             for key, item in value.items.items():
                 self.christened(frame, item, f"{path}[{key!r}]")

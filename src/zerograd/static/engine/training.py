@@ -8,7 +8,7 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.frame import Frame, path_of
-from zerograd.static.engine.ir import Block, Happening, Haze, walk
+from zerograd.static.engine.ir import Block, Happening, Haze, Loop, walk
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.values import (
     NOTHING,
@@ -36,6 +36,7 @@ from zerograd.static.engine.words import (
 )
 
 _LOSSES = frozenset(("loss", "losses", "closure", "fn", "func", "objective"))
+_SHORT = 50
 _CLEARABLE = (Optimizer, Module, Instance, Named, Params, Leaf, Gradient)
 
 
@@ -126,16 +127,33 @@ def step(
         return
     handed = (each for value in arguments.all() for each in leaves_of(value))
     closure = next((each for each in handed if isinstance(each, Function)), None)
+    name = path_of(named_at) or _spelled(frame, named_at) or optimizer.key
+    loop = Loop(None, frame.loop) if closure is not None and optimizer.repeats else None
+    outer = frame.out, frame.loop
+    if loop is not None:  # what the closure does not clear itself, its next call adds to
+        frame.program.note_loop(loop, frame, frozenset())
+        frame.out, frame.loop = loop.body, loop
     if closure is not None and isinstance(node, ast.Call):
+        if closure.maker is frame and closure.closure is not None:
+            closure.closure.update(frame.locals)  # names are looked up when it is called
         before = len(frame.out)
         frame.program.invoke(frame, node, closure, Arguments.none())
         if not closure.unit.mentions(closure.node, "backward") and not _fills(frame.out[before:]):
+            frame.out, frame.loop = outer
             frame.emit(Haze(keys_of(optimizer), whole=True))  # it goes backward by itself
             return
-    name = path_of(named_at) or optimizer.key
     emit(frame, EventKind.STEP, node, optimizer=optimizer, name=name, scaler=scaler)
+    if loop is not None:
+        frame.out, frame.loop = outer
+        frame.emit(loop)
     if optimizer.clears_itself:
         emit(frame, EventKind.CLEAR, node, optimizer=optimizer, name=name)
+
+
+def _spelled(frame: Frame, node: ast.AST) -> str:
+    """Return how the code writes it, if that is short: `net.get_optimizer()`."""
+    text = frame.unit.source.segment(node) if isinstance(node, ast.Call) else ""
+    return text if len(text) <= _SHORT and "\n" not in text and not text.endswith("step()") else ""
 
 
 def _receiver(node: ast.AST) -> str:

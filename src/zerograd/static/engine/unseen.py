@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.ir import Doubt, Haze
@@ -155,6 +157,12 @@ def makes_optimizer(name: str) -> bool:
     return is_optimizer_name(name) and _ACTING.isdisjoint(words_of(name))
 
 
+def _is_inert(words: Sequence[str], base: Value) -> bool:
+    """Does the name, or that of a running average, say that gradients are left alone?"""
+    average = isinstance(base, Named) and "ema" in words_of(base.path)
+    return average or not _INERT.isdisjoint(words)
+
+
 def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
     """A call that cannot be followed: it may do anything to what it is handed."""
     optimizers = arguments.optimizers()
@@ -177,7 +185,7 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
         frame.program.unresolved += 1
         keys = frozenset[str]().union(*(keys_of(each) for each in optimizers))
         frame.emit(Haze(keys, whole=True))
-    elif arguments.has_modules() and not name[:1].isupper() and _INERT.isdisjoint(words):
+    elif arguments.has_modules() and not name[:1].isupper() and not _is_inert(words, base):
         modules: list[Value] = [
             each for each in arguments.all() if isinstance(each, Module | Instance | Named)
         ]

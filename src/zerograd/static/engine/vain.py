@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
+from zerograd.lifecycle.findings import Finding
+from zerograd.rules import BY_CODE
 from zerograd.static.engine.emptiness import acts
+from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening, Loop
+from zerograd.static.engine.unit import FunctionNode
+from zerograd.static.engine.words import CLIPS
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
     from zerograd.static.engine.flow import Flow
+    from zerograd.static.engine.program import Program
 
 CLIPPED_TOO_SOON = (
     "gradients are clipped before backward() has filled them, so the clip does nothing"
+)
+CLIPPED_AFTER_CLEAR = (
+    "gradients are clipped after zero_grad() has emptied them, so the clip does nothing"
 )
 _FILLS = (EventKind.BACKWARD, EventKind.ASSIGN)
 
@@ -44,6 +55,86 @@ def is_clipped_too_soon(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
         return False
     begin = getattr(clip.loop.node, "lineno", clip.spot.line)
     return not acts("\n".join(clip.unit.source.lines[begin : clip.spot.line - 1]))
+
+
+def is_clipped_after_clear(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
+    """Has the same round stepped and cleared before it, so that nothing is left to clip?"""
+    assert clip.event is not None
+    if clip.loop is None or clip.loop.pseudo:
+        return False
+    judged = [
+        flow.states[number]
+        for bucket in clip.event.buckets
+        for number, _ in flow.reached[id(clip)].get(bucket, ())
+    ]
+    judged = [each for each in judged if each[0].stepped]
+    if not judged or any(state.contributions or state.unknown or doubt for state, doubt in judged):
+        return False
+    mine = set(clip.event.buckets)
+    before = [
+        each
+        for each in buckets.happenings[: buckets.happenings.index(clip)]
+        if each.event is not None
+        and each.loop is clip.loop
+        and each.unit is clip.unit
+        and not mine.isdisjoint(each.event.buckets)
+    ]
+    kinds = [each.kind for each in before if each.kind in (EventKind.STEP, EventKind.CLEAR)]
+    if kinds[-2:] != [EventKind.STEP, EventKind.CLEAR]:
+        return False
+    return not acts("\n".join(clip.unit.source.lines[before[-1].spot.line : clip.spot.line - 1]))
+
+
+def clipped_before_its_loss(program: Program) -> Iterator[Finding]:
+    """Yield the clips of a function that goes backward only after them, and steps elsewhere."""
+    unit = program.main
+    if not any(f"{name}(" in unit.source.text for name in CLIPS):
+        return
+    for function in ast.walk(unit.source.tree):
+        if not isinstance(function, FunctionNode) or not unit.mentions(function, ".backward("):
+            continue
+        for at, part in enumerate(function.body):
+            clip = _clip_in(part)
+            if clip is None:
+                continue
+            before, after = function.body[:at], function.body[at + 1 :]
+            if _acts_in([*before, part]) or not after or _is_in_no_loss(after):
+                break
+            rule = BY_CODE["ZG304"]
+            yield Finding(
+                rule=rule,
+                spot=unit.source.spot(clip),
+                message=CLIPPED_TOO_SOON,
+                advice=rule.advice.format_map({"owner": "the optimizer"}),
+            )
+            break
+
+
+def _clip_in(part: ast.stmt) -> ast.Call | None:
+    if isinstance(part, ast.For | ast.While | ast.FunctionDef | ast.ClassDef):
+        return None
+    for each in ast.walk(part):
+        if isinstance(each, ast.Call) and path_of(each.func).rsplit(".", 1)[-1] in CLIPS:
+            return each if "inf" not in ast.unparse(each) else None
+    return None
+
+
+def _acts_in(body: list[ast.stmt]) -> bool:
+    """Does anything there go backward, step, unscale or put gradients in their place?"""
+    text = "\n".join(ast.unparse(part) for part in body)
+    return acts(text) or any(word in text for word in ("backward", ".step(", "unscale", ".grad"))
+
+
+def _is_in_no_loss(after: list[ast.stmt]) -> bool:
+    """Is what comes next no plain `loss.backward()`, or a step before it?"""
+    for part in after:
+        text = ast.unparse(part)
+        if ".step(" in text or "autograd" in text:
+            return True
+        if ".backward(" in text:
+            value = part.value if isinstance(part, ast.Expr) else None
+            return not (isinstance(value, ast.Call) and path_of(value.func).endswith(".backward"))
+    return True
 
 
 def _finds_nothing(clip: Happening, flow: Flow) -> bool:

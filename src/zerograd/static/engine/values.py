@@ -138,7 +138,7 @@ class Gradient(Value):
 class Optimizer(Value):
     """An optimizer; `keys` are the buckets it holds, None where they cannot be told."""
 
-    __slots__ = ("clears_itself", "key", "keys", "lasting", "picked", "windowed")
+    __slots__ = ("clears_itself", "key", "keys", "lasting", "picked", "repeats", "windowed")
 
     def __init__(self, key: str, keys: frozenset[str] | None) -> None:
         self.key = key
@@ -147,6 +147,7 @@ class Optimizer(Value):
         self.clears_itself = False
         self.lasting = True  # not made by the function that was being read
         self.picked = False  # one of several, by an index that cannot be told
+        self.repeats = False  # calls its closure many times in one step, as LBFGS does
 
     @property
     def ident(self) -> str:

@@ -172,15 +172,19 @@ def _wrong_guard(window: Window) -> tuple[str, str] | None:
     if counter is None or len(window.sides) != 1:
         return None
     table = guards.truths(window.test, counter, window.divisor, windows=3, start=start or 0)
-    if window.sides != {is_positive(window.test)}:  # the step stands on the other side
+    denied = window.sides != {is_positive(window.test)}  # the step stands on the other side
+    if denied:
         table = {size: [not each for each in column] for size, column in table.items()}
     name, divisor = window.text(counter), window.text(window.divisor)
-    right = f"({name} + 1) % {divisor} == 0" if start == 0 else f"{name} % {divisor} == 0"
+    sign = "!=" if denied else "=="
+    right = f"({name} + 1) % {divisor} {sign} 0" if start == 0 else f"{name} % {divisor} {sign} 0"
     if guards.is_never(table):
-        return "can never be true", right
+        return "is always true, which keeps it away" if denied else "can never be true", right
     if guards.is_always(table):
-        return "is true at every micro-batch", right
+        return f"is {'false' if denied else 'true'} at every micro-batch", right
     if guards.is_opposite(table):
+        if denied:
+            return "lets it through at every micro-batch but the last of a window", right
         return "holds at every micro-batch but the last of a window", right
     if start is None or _names_first(window, name) or _is_an_engines(window):
         return None
