@@ -194,3 +194,31 @@ def test_a_guard_of_another_file_is_shown_where_it_stands(tree: Path) -> None:
     )
     (finding,) = check_paths(["train.py"]).findings
     assert (finding.rule.code, finding.spot.path, finding.spot.line) == ("ZG504", "train.py", 7)
+
+
+def test_a_base_class_elsewhere_may_update_the_scaler(tree: Path) -> None:
+    base = (
+        "import torch\n"
+        "class Learner:\n"
+        "    def __init__(self, net, opt):\n"
+        "        self.net, self.opt = net, opt\n"
+        "        self.scaler = torch.cuda.amp.GradScaler()\n"
+        "    def run(self, loader):\n"
+        "        for x in loader:\n"
+        "            self.train_batch(x)\n"
+        "            self.scaler.update()\n"
+        "def step(learner, opt):\n"
+        "    learner.scaler.step(opt)\n"
+    )
+    (tree / "learner.py").write_text(base)
+    (tree / "images.py").write_text(
+        "from learner import Learner, step\n"
+        "class Images(Learner):\n"
+        "    def train_batch(self, x):\n"
+        "        self.opt.zero_grad()\n"
+        "        self.scaler.scale(self.net(x).mean()).backward()\n"
+        "        step(self, self.opt)\n"
+    )
+    assert not check_paths(["images.py"]).findings
+    (tree / "learner.py").write_text(base.replace("            self.scaler.update()\n", ""))
+    assert [each.rule.code for each in check_paths(["images.py"]).findings] == ["ZG302"]

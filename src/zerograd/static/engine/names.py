@@ -37,6 +37,10 @@ class Names(Objects):
             found = self._units[source.path] = Unit(source)
         return found
 
+    def units(self) -> list[Unit]:
+        """Return the files that have been read so far: the one that is checked, and imports."""
+        return list(self._units.values())
+
     def globals_of(self, unit: Unit) -> dict[str, Value]:
         return self._globals.setdefault(unit.source.path, {})
 

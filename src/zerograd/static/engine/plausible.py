@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
 
 BEFORE = "one iteration back: "
+_UPDATES = re.compile(r"scaler\w*\.update\s*\(")
 _NAMES = re.compile(r"[A-Za-z_]\w*")
 _CLEARING = frozenset(("zero", "zeros", "zerograd", "clear", "reset", "retain", "keep"))
 
@@ -26,6 +27,8 @@ def is_plausible(node: Happening, verdict: Verdict, buckets: Buckets, program: P
     If the step has a guard of its own that the clear has not, the two may be
     the same condition in other words: that is not for us to say.
     """
+    if verdict.rule.code == "ZG302" and _is_updated_by_callers(node, buckets, program):
+        return False
     if verdict.condition is None:
         return True
     own = node.guards
@@ -50,6 +53,19 @@ def is_plausible(node: Happening, verdict: Verdict, buckets: Buckets, program: P
         return verdict.rule.code == "ZG101" and not is_ever_cleared(node, buckets)
     fixed = {key for key in own if node.loop is None or not program.varies(node.loop, key)}
     return not clears or any(own - fixed <= each.guards for each in clears)
+
+
+def _is_updated_by_callers(node: Happening, buckets: Buckets, program: Program) -> bool:
+    """Is it called from a loop elsewhere, and is there an update in a file that it imports?
+
+    There a base class, which calls it once a batch, may update the scaler of all its heirs.
+    """
+    if node.loop is None or not node.loop.pseudo:
+        return False
+    if any(each.kind is EventKind.SCALER_UPDATE for each in buckets.happenings):
+        return False
+    others = (unit for unit in program.units() if unit is not program.main)
+    return any(_UPDATES.search(unit.source.text) for unit in others)
 
 
 def is_ever_cleared(node: Happening, buckets: Buckets) -> bool:
