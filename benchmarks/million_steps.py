@@ -2,9 +2,13 @@
 
     python -m benchmarks.million_steps --output benchmarks/results/million_steps.json
 
-Each loop trains a tiny model under a watch that writes a trace, and is read at 10^3, 10^4,
-10^5 and 10^6 steps: the resident memory of the process, the bytes of the trace, and the
-numbers of what the witness remembers. A plain loop beside them is the control.
+Each loop trains a tiny model alone, under a watch, and under a watch that writes a trace, and
+is read at 10^3, 10^4, 10^5 and 10^6 steps: the resident memory of the process, the bytes of
+the trace, and the numbers of what the witness remembers. Beside the loop that is right for
+ever stand one whose fault comes in every step, one whose rounds are never alike, one that runs
+ever new code and one that trains ever new models; the last two, which are slower, for 10^5 steps.
+Each is measured in a process of its own; rows that are there already are kept, so that a run
+that was interrupted goes on.
 """
 
 from __future__ import annotations
@@ -56,7 +60,59 @@ def uneven(model: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor) 
     return step
 
 
-LOOPS = {"plain": plain, "uneven": uneven}
+def faulty(model: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor) -> Step:
+    """Nothing is ever cleared: the same finding in each step."""
+
+    def step(number: int) -> None:
+        model(x).sum().backward()
+        optimizer.step()
+
+    return step
+
+
+NEW_EVERY = 10  # steps
+CODE = """
+def step(number):
+    optimizer.zero_grad()
+    model(x).sum().backward()
+    optimizer.step()
+"""
+
+
+def new_code(model: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor) -> Step:
+    """A program that writes its own code: other lines of other files every ten steps."""
+    space: dict[str, Any] = {"model": model, "optimizer": optimizer, "x": x}
+
+    def step(number: int) -> None:
+        if number % NEW_EVERY == 1:
+            exec(compile(CODE, f"made/step_{number}.py", "exec"), space)
+        space["step"](number)
+
+    return step
+
+
+def new_models(model: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor) -> Step:
+    """A search that trains a new model with a new optimizer every ten steps."""
+    now = plain(model, optimizer, x)
+
+    def step(number: int) -> None:
+        nonlocal now
+        if number % NEW_EVERY == 1:
+            model = nn.Linear(2, 1)
+            now = plain(model, torch.optim.SGD(model.parameters(), lr=1e-6), x)
+        now(number)
+
+    return step
+
+
+LOOPS = {
+    "plain": (plain, 1_000_000),
+    "faulty": (faulty, 1_000_000),
+    "new code": (new_code, 100_000),
+    "new models": (new_models, 100_000),
+    "uneven": (uneven, 1_000_000),
+}
+ALONE, WATCHED, TRACED = HOW = ("alone", "watched", "traced")
 
 
 def resident() -> int:
@@ -66,18 +122,20 @@ def resident() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def measure(name: str, steps: int, *, watched: bool) -> list[dict[str, Any]]:
+def measure(name: str, how: str) -> list[dict[str, Any]]:
     """Return one row a mark."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     model = nn.Linear(2, 1)
-    step = LOOPS[name](model, torch.optim.SGD(model.parameters(), lr=1e-6), torch.ones(1, 2))
+    make, steps = LOOPS[name]
+    step = make(model, torch.optim.SGD(model.parameters(), lr=1e-6), torch.ones(1, 2))
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.jsonl"
         writer = watch = None
-        if watched:
+        if how == TRACED:
             writer = TraceWriter(path, Header(zerograd.__version__, time.time()))
+        if how != ALONE:
             watch = zerograd.watch(policy="collect", trace=writer).start()
         start = time.process_time()
         for number in range(1, steps + 1):
@@ -85,59 +143,62 @@ def measure(name: str, steps: int, *, watched: bool) -> list[dict[str, Any]]:
             if number in MARKS:
                 row: dict[str, Any] = {"steps": number, "resident_kb": resident() // 1024}
                 row["cpu_s"] = round(time.process_time() - start, 1)
-                if writer is not None and watch is not None:
-                    writer.flush()
+                if watch is not None:
                     recorder = watch._recorder
                     assert recorder is not None
                     row |= {
-                        "trace_bytes": path.stat().st_size,
                         "nodes": len(recorder.memo._nodes),
                         "edges": recorder.memo._edges,
                         "symbols": len(recorder.symbols),
+                        "sites": len(recorder.sites._known),
+                        "buckets": len(recorder.partition.buckets),
                         "findings": len(watch.findings),
                     }
+                if writer is not None:
+                    writer.flush()
+                    row["trace_bytes"] = path.stat().st_size
                 rows.append(row)
-                print(name, "watched" if watched else "alone", row, file=sys.stderr, flush=True)
-        if watch is not None and writer is not None:
+                print(name, how, row, file=sys.stderr, flush=True)
+        if watch is not None:
             watch.stop()
-            writer.close(exit_code=0)
             assert not watch.not_checked, watch.not_checked
+        if writer is not None:
+            writer.close(exit_code=0)
     return rows
 
 
-def apart(name: str, steps: int, *, watched: bool) -> Any:
+def apart(name: str, how: str) -> Any:
     """Measure in a process of its own, so that one run's memory is not another's."""
-    words = [sys.executable, "-m", "benchmarks.million_steps", "--steps", str(steps)]
-    words += ["--only", name, *(["--watched"] if watched else [])]
+    words = [sys.executable, "-m", "benchmarks.million_steps", "--only", name, "--how", how]
     return json.loads(subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path)
-    parser.add_argument("--steps", type=int, default=MARKS[-1])
+    parser.add_argument("--anew", action="store_true", help="measure again what is there already")
     parser.add_argument("--only", choices=LOOPS, help=argparse.SUPPRESS)
-    parser.add_argument("--watched", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--how", choices=HOW, default=TRACED, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.only:
-        print(json.dumps(measure(options.only, options.steps, watched=options.watched)))
+        print(json.dumps(measure(options.only, options.how)))
         return
-    result = {
-        "machine": {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "cores": os.cpu_count(),
-        },
-        "loops": {
-            name: {
-                "alone": apart(name, options.steps, watched=False),
-                "watched": apart(name, options.steps, watched=True),
-            }
-            for name in LOOPS
-        },
+    loops: dict[str, dict[str, Any]] = {}
+    if options.output is None:
+        parser.error("--output is missing")
+    if options.output.exists() and not options.anew:
+        loops = json.loads(options.output.read_text(encoding="utf-8"))["loops"]
+    machine = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "cores": os.cpu_count(),
     }
-    if options.output is not None:
-        options.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    for name, how in ((name, how) for name in LOOPS for how in HOW):
+        if how in loops.setdefault(name, {}):
+            continue
+        loops[name][how] = apart(name, how)
+        result = json.dumps({"machine": machine, "loops": loops}, indent=1)
+        options.output.write_text(result + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

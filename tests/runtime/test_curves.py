@@ -213,9 +213,8 @@ def test_rounds_told_together_give_the_trace_that_single_events_give(tmp_path, l
         model, x = torch.nn.Linear(4, 1), torch.randn(2, 4)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         writer = TraceWriter(tmp_path / name, Header("0", time.time()), kept_at_first=20)
-        if single:
-            writer.waits_for = lambda iteration: 0
-        with zerograd.watch(policy="collect", trace=writer, on_finding=writer.finding):
+        sink = SingleEvents(writer) if single else writer
+        with zerograd.watch(policy="collect", trace=sink, on_finding=writer.finding):
             for n in range(1000):
                 if n != late:
                     optimizer.zero_grad()
@@ -231,6 +230,13 @@ def test_rounds_told_together_give_the_trace_that_single_events_give(tmp_path, l
     assert stamps == sorted(stamps)
 
 
+class SingleEvents:
+    """A trace that takes no rounds."""
+
+    def __init__(self, writer):
+        self.write, self.keeps, self.measured = writer.write, writer.keeps, writer.measured
+
+
 def _without_times(lines):
     """What was written whole, and what was counted; a fold may be cut in two by a flush."""
     whole = [{**line, "t": 0, "started": 0} for line in lines if line["type"] != "folded"]
@@ -240,3 +246,51 @@ def _without_times(lines):
             counts.update(line["events"])
             counts["iterations"] += line["iterations"]
     return whole, counts
+
+
+def loop(steps):
+    model, x = torch.nn.Linear(4, 1), torch.randn(2, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+        yield
+
+
+def test_rounds_that_were_only_ticked_off_are_in_the_file_before_the_loop_ends(tmp_path):
+    writer = TraceWriter(tmp_path / "t.jsonl", Header("0", time.time()))
+    with zerograd.watch(policy="collect", trace=writer) as watching:
+        for _ in loop(190):
+            pass
+        assert watching._recorder.ride is not None
+        deadline = time.monotonic() + 60  # ten times a second, its thread says
+        while written(tmp_path / "t.jsonl") != set(range(190)):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    writer.close()
+
+
+def written(path):
+    """Return the rounds whose events are in the file; its last line may be half a line."""
+    whole = path.read_text().rpartition("\n")[0]
+    lines = map(json.loads, whole.splitlines())
+    return {line["iteration"] for line in lines if line["type"] == "event"}
+
+
+def test_a_fault_in_the_traces_thread_ends_the_watching_with_one_line(tmp_path, capsys):
+    writer = TraceWriter(tmp_path / "t.jsonl", Header("0", time.time()))
+    with zerograd.watch(policy="collect", trace=writer) as watching:
+        training = loop(600)
+        for _ in range(190):
+            next(training)
+
+        def broken(going, *, whole_laps):
+            raise RuntimeError("injected")
+
+        watching._recorder.laps._tell = broken
+        writer.flush()
+        for _ in training:
+            pass
+    writer.close()
+    assert capsys.readouterr().err.count("watching ended by a fault of its own") == 1

@@ -442,3 +442,21 @@ def test_in_a_notebook_a_watch_lasts_over_cells_and_names_cell_and_line():
 def test_importing_the_package_needs_no_torch():
     code = "import sys; sys.modules['torch'] = None; import zerograd; print(zerograd.__version__)"
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_copies_of_a_function_in_two_files_are_two_places():
+    code = "def train():\n    model(x).sum().backward()\n    opt.step()\n"
+    model, x = torch.nn.Linear(2, 1), torch.ones(1, 2)
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    made = []
+    for name in ("first_copy.py", "second_copy.py"):
+        space = {"model": model, "x": x, "opt": opt}
+        exec(compile(code, name, "exec"), space)
+        made.append(space["train"])
+    with zerograd.watch(policy="collect") as watching:
+        for train in made:
+            opt.zero_grad()
+            train()
+            train()
+    places = {finding.spot.path for finding in watching.findings}
+    assert places == {"first_copy.py", "second_copy.py"}

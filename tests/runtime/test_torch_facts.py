@@ -89,6 +89,30 @@ def test_debug_logging_of_the_engine_still_works(caplog):
     assert "Executing" in caplog.text
 
 
+def test_debug_logging_may_begin_while_a_loop_is_ticked_off(caplog):
+    from zerograd import watch
+    from zerograd.runtime import hooks
+
+    model = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def train(steps):
+        for _ in range(steps):
+            optimizer.zero_grad()
+            model(torch.ones(2, 3)).sum().backward()
+            optimizer.step()
+
+    with watch(policy="collect"):
+        train(100)
+        assert hooks._ride is not None
+        with caplog.at_level(logging.DEBUG, logger="torch.autograd.graph"):
+            train(1)
+        assert "Executing" in caplog.text
+        caplog.clear()
+        train(1)
+        assert "Executing" not in caplog.text
+
+
 def test_accumulating_moves_the_counter_and_keeps_the_object():
     model = filled()
     grad, version = model.weight.grad, model.weight.grad._version

@@ -74,8 +74,9 @@ class Sites:
     """Finds the site of the call that is going on, and remembers it."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[CodeType, int], Site] = {}
-        self._wrappers: set[CodeType] = set()
+        # By the identity of the code, which is held: copies of a function in two files are equal.
+        self._known: dict[tuple[int, int], tuple[Site, CodeType]] = {}
+        self._wrappers: dict[int, CodeType] = {}
         self.hops = 0  # from the frame asked about to the last one found
         self.code: CodeType | None = None  # of that frame, if it is the user's
         self.at = 0  # and its instruction
@@ -96,14 +97,14 @@ class Sites:
             kind = kinds.get(code.co_filename)
             if kind is None:
                 kind = kind_of(code.co_filename)
-            if kind == _USERS and code not in self._wrappers:
+            if kind == _USERS and id(code) not in self._wrappers:
                 at = frame.f_lasti
-                found = self._known.get((code, at))
+                found = self._known.get((id(code), at))
                 if found is None and _is_wrapper(frame):
-                    self._wrappers.add(code)
+                    self._wrap(code)
                 else:
                     self.hops, self.code, self.at = hops, code, at
-                    return found if found is not None else self._new(frame, False)
+                    return found[0] if found is not None else self._new(frame, False)
             if kind == _USERS and wrapper is None:
                 wrapper = frame
             if kind == _LIBRARY and library is None:
@@ -112,19 +113,24 @@ class Sites:
             hops += 1
         self.code = None
         if wrapper is not None:
-            found = self._known.get((wrapper.f_code, wrapper.f_lasti))
-            return found if found is not None else self._new(wrapper, False)
+            found = self._known.get((id(wrapper.f_code), wrapper.f_lasti))
+            return found[0] if found is not None else self._new(wrapper, False)
         if library is None:
             return NOWHERE
-        found = self._known.get((library.f_code, library.f_lasti))
-        return found if found is not None else self._new(library, True)
+        found = self._known.get((id(library.f_code), library.f_lasti))
+        return found[0] if found is not None else self._new(library, True)
+
+    def _wrap(self, code: CodeType) -> None:
+        if len(self._wrappers) >= MOST_SITES:
+            self._wrappers.clear()
+        self._wrappers[id(code)] = code
 
     def _new(self, frame: FrameType, in_library: bool) -> Site:
         if len(self._known) >= MOST_SITES:
             self._known.clear()
         code, at = frame.f_code, frame.f_lasti
         site = site_of(code, at, frame.f_lineno, in_library)
-        self._known[code, at] = site
+        self._known[id(code), at] = site, code
         return site
 
 

@@ -10,6 +10,7 @@ counts, or from one over the pieces of a batch.
 from __future__ import annotations
 
 import ast
+import functools
 import linecache
 import sys
 from dataclasses import dataclass
@@ -169,17 +170,27 @@ def _is_call_of(node: ast.AST, name: str) -> bool:
 
 
 def _tree(path: str) -> ast.Module:
+    return _parsed("".join(linecache.getlines(path)))
+
+
+@functools.lru_cache(maxsize=8)
+def _parsed(text: str) -> ast.Module:
     try:
-        return ast.parse("".join(linecache.getlines(path)))
+        return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return ast.Module([], [])
 
 
 def _around(path: str, line: int) -> list[ast.AST]:
     """Return the nodes of a file that reach over this line, the outermost first."""
+    return _over("".join(linecache.getlines(path)), line)
+
+
+@functools.lru_cache(maxsize=64)
+def _over(text: str, line: int) -> list[ast.AST]:
     found = [
         node
-        for node in ast.walk(_tree(path))
+        for node in ast.walk(_parsed(text))
         if isinstance(node, (ast.stmt, ast.expr))
         and node.lineno <= line <= (node.end_lineno or node.lineno)
     ]

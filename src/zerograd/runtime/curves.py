@@ -81,6 +81,11 @@ class Curves:
         """Has a norm been measured since the last step?"""
         return self._norm is not None
 
+    @property
+    def are_under_way(self) -> bool:
+        """Are numbers on their way from a device?"""
+        return bool(self._waiting)
+
     def loss(self, roots: Any, scale: Any = None) -> Number | None:
         """Take the loss that a backward begins at; the factor of a scaler is taken out."""
         if len(roots) != 1:
@@ -100,9 +105,9 @@ class Curves:
             return None
         if not tensor.is_floating_point() or not torch_facts.may_look_at_values():
             return None
-        if tensor.device.type == "cpu":
+        if tensor.is_cpu:
             return float(tensor.item())
-        return self._copy(what, tensor) if tensor.device.type == "cuda" else None
+        return self._copy(what, tensor) if tensor.is_cuda else None
 
     def hold_norm(self, norm: Any) -> None:
         """Take a norm that was only measured, to be told with the next step."""

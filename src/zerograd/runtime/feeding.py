@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from zerograd.lifecycle.events import Event
 from zerograd.lifecycle.findings import Finding
@@ -13,16 +12,11 @@ from zerograd.lifecycle.rule import Rule
 from zerograd.runtime import hooks, ride, torch_facts, traced_calls
 from zerograd.runtime.call_site import Sites
 from zerograd.runtime.curves import Curves, Number
+from zerograd.runtime.laps import Laps
 from zerograd.runtime.memo import Memo, Symbol
 from zerograd.runtime.ride import Call, Leg, Ride, Ring, Rounds, Traced
 
-if TYPE_CHECKING:
-    from zerograd.trace.writer import Entry
-
 MOST_SYMBOLS = 8192
-MOST_STAMPS = 4096  # of a ride, before they are handed over
-WHOLE_AT_LAST = 4  # rounds that a trace would show around a finding, and the one under way
-_MEASURED = frozenset({ride.BACKWARD, ride.CLIP})
 
 Speak = Callable[[Finding, Event | None], None]
 
@@ -33,16 +27,6 @@ class TraceSink(Protocol):
     def write(
         self, event: Event, *, iteration: int, extra: Mapping[str, Any] | None = None
     ) -> None: ...
-
-
-class RoundSink(Protocol):
-    """A trace that also takes rounds that were ticked off, after they have ended."""
-
-    def waits_for(self, iteration: int) -> int: ...
-
-    def count_rounds(self, events: Mapping[str, int], *, first: int, last: int) -> None: ...
-
-    def write_round(self, entries: list[Entry], *, iteration: int) -> None: ...
 
 
 class Feeding:
@@ -76,7 +60,7 @@ class Feeding:
         self._speak = speak
         self._trace = trace
         self.curves = Curves(trace)
-        self._round_trace: RoundSink | None = _takes_rounds(trace)
+        self.laps = Laps.of(trace)
         self._word = word
         self._come_back = come_back
 
@@ -136,14 +120,24 @@ class Feeding:
         trace = None
         for leg in ring.legs:
             self.set_canary(leg, ring.has_hand_work)
+            leg.simplify()
         if self._trace is not None:
             for symbol in ring.symbols:
                 self._shown(symbol)
-            protect = self.protect
-            trace = Traced(protect(self._write_leg), protect(self._end_traced_laps))
+            trace = self._traced
         going = Ride(ring, self.protect(self.end_ride), self.protect(self._count_lap), trace)
         if hooks.set_ride(going):
             self.ride = going
+            if self.laps is not None:
+                going.has_norm = self.curves.has_norm
+                self.laps.begin(going, self.memo.rounds)
+
+    @property
+    def _traced(self) -> Traced:
+        laps, protect = self.laps, self.protect
+        if laps is None:
+            return Traced(protect(self._write_leg), _nothing, waits=False)
+        return Traced(protect(self._note_number), protect(laps.ask), waits=True)
 
     def _shown(self, symbol: Symbol) -> Event:
         shown = symbol.shown
@@ -152,13 +146,14 @@ class Feeding:
         return shown
 
     def _write_leg(self, leg: Leg) -> None:
+        """Tell a trace that does not wait of one call."""
         going, trace = self.ride, self._trace
         if going is None or trace is None:
             return
         rounds = self.memo.rounds + going.laps
         *before, last = leg.symbols
         extra = None
-        has_number = leg.kind in _MEASURED or self.curves.has_norm
+        has_number = leg.is_measured or self.curves.has_norm
         if has_number and self.curves.are_wanted_in(rounds):
             name, number = self._measure(leg.kind)
             extra = self.curves.told(name, number, last.shown or last.event, rounds)
@@ -166,33 +161,20 @@ class Feeding:
             trace.write(symbol.shown or symbol.event, iteration=rounds)
         trace.write(last.shown or last.event, iteration=rounds, extra=extra)
 
-    def _end_traced_laps(self) -> None:
-        """Tell the trace of laps that it could wait for, and ask how long it can wait now."""
-        going, trace = self.ride, self._round_trace
-        if going is None or trace is None:
+    def _note_number(self, leg: Leg) -> None:
+        """Measure what belongs to one call, for a trace that waits."""
+        going, laps = self.ride, self.laps
+        if going is None or laps is None:
             return
-        if going.stamps:
-            self._hand_over(going, going.stamps, trace)
-        waits = trace.waits_for(self.memo.rounds + going.laps)
-        going.stamps = [] if waits else None
-        most = max(MOST_STAMPS // len(going.ring.legs), 1)
-        going.due = going.laps + min(max(waits, 1), most)
-
-    def _hand_over(self, going: Ride, stamps: list[float], trace: RoundSink) -> None:
-        """Give the trace what was ticked off: the last rounds whole, the others as counts."""
-        legs = going.ring.legs
-        first = self.memo.rounds + going.laps - len(stamps) // len(legs)
-        counted = max(-(-len(stamps) // len(legs)) - WHOLE_AT_LAST, 0)
-        if counted:
-            kinds = Counter(each.event.kind.value for leg in legs for each in leg.symbols)
-            trace.count_rounds(kinds, first=first, last=first + counted - 1)
-        for n in range(counted * len(legs), len(stamps), len(legs)):
-            seen: list[Entry] = [
-                (at, symbol.shown or symbol.event, None)
-                for at, leg in zip(stamps[n:], legs, strict=False)
-                for symbol in leg.symbols
-            ]
-            trace.write_round(seen, iteration=first + n // len(legs))
+        going.has_norm = going.has_norm and leg.kind != ride.STEP
+        if self.curves.are_under_way:
+            laps.hand_over()  # a number that arrives stands after its event
+        name, number = self._measure(leg.kind)
+        if number is not None:
+            event = leg.symbols[-1].shown or leg.symbols[-1].event
+            extra = self.curves.told(name, number, event, self.memo.rounds + going.laps)
+            if extra is not None:
+                going.extras[going.number_of(leg)] = extra
 
     def _measure(self, kind: int) -> tuple[str, Number | None]:
         """Measure what belongs to a call that is ticked off: no hook has its arguments at hand."""
@@ -211,6 +193,8 @@ class Feeding:
             return
         for event, window in self.ride.ring.windows:
             for finding in self.memo.count(event, window):
+                if self.laps is not None:
+                    self.laps.hand_over()  # what led to it stands before it
                 self._speak(finding, event)
 
     def end_ride(self) -> None:
@@ -219,8 +203,8 @@ class Feeding:
         hooks.set_ride(None)
         if going is None:
             return
-        if going.stamps and self._round_trace is not None:
-            self._hand_over(going, going.stamps, self._round_trace)
+        if self.laps is not None:
+            self.laps.end()
         for kind, count in enumerate(going.ring.ticked(going.laps, going.leg)):
             self.counts[kind] += count
         if going.leg is not going.ring.legs[0]:
@@ -247,5 +231,5 @@ class Feeding:
         return counts[ride.BACKWARD], counts[ride.CLEAR], counts[ride.STEP], rounds
 
 
-def _takes_rounds(trace: Any) -> RoundSink | None:
-    return trace if hasattr(trace, "write_round") else None
+def _nothing() -> None:
+    return None

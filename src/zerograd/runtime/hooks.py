@@ -35,7 +35,7 @@ _KEPT_OUT = (
         "feeding",
         "guard",
     ),
-    *("hand_work", "hooks", "leaves", "ledger", "memo", "names", "owners", "recorder"),
+    *("hand_work", "hooks", "laps", "leaves", "ledger", "memo", "names", "owners", "recorder"),
     *("replicas", "ride", "sanitizer", "scaling", "steps", "torch_facts", "unseen"),
 )
 
@@ -200,8 +200,18 @@ def _backward_ends() -> None:
 def _step_begins(
     optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    if _ride is not None and _ride.ticks(id(optimizer) * 4 + STEP):
-        return None
+    ride = _ride
+    if ride is not None:
+        leg = ride.leg
+        if leg.stepped == id(optimizer) and getattr(leg.canary(), "grad", None) is not None:
+            ride.leg = leg.next
+            if ride.is_traced:
+                ride.tell(leg)
+            if leg.is_last:
+                ride.turn()
+            return None
+        if ride.ticks(id(optimizer) * 4 + STEP):
+            return None
     closure = args[1] if len(args) > 1 else kwargs.get("closure")
     for listener in _listeners:
         listener.step_begins(optimizer, closure is not None)
@@ -245,8 +255,18 @@ def _clearing(original: Any) -> Any:
     @functools.wraps(plain)
     def zero_grad(self: Optimizer, set_to_none: bool = True) -> Any:
         __tracebackhide__ = True
-        if not _listeners or (_ride is not None and _ride.ticks(id(self) * 4 + CLEAR)):
-            return plain(self, set_to_none)
+        ride = _ride
+        if ride is not None:
+            leg = ride.leg
+            if leg.cleared == id(self):
+                ride.leg = leg.next
+                if ride.is_traced:
+                    ride.tell(leg)
+                if leg.is_last:
+                    ride.turn()
+                return plain(self, set_to_none)
+            if ride.ticks(id(self) * 4 + CLEAR):
+                return plain(self, set_to_none)
         for listener in _listeners:
             listener.clear_begins(self, set_to_none)
         plain(self, set_to_none)

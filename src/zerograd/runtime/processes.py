@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from zerograd.runtime.step_log import StepLog
     from zerograd.trace.writer import Entry, TraceWriter
 
+NEVER = 1 << 30
 SAVED_EVERY = 0.5  # seconds; what a killed process may lose of its counts
 _HOME = str(Path(__file__).resolve().parents[2])
 _FOLLOW = str(Path(__file__).resolve().parent / "follow")
@@ -94,6 +95,7 @@ class WatchedProcess:
         self._watch: Any = None
         self._trace: TraceWriter | None = None
         self._log: StepLog | None = None
+        self._gather: Callable[[], None] | None = None
         self._pid = 0  # of the process that has opened its shard
         self._name = ""
         self._parent: int | None = None
@@ -148,6 +150,10 @@ class WatchedProcess:
             return 0
         return self._trace.waits_for(iteration)
 
+    def wants_numbers_in(self, iteration: int) -> int:
+        """Return after how many rounds the trace wants numbers."""
+        return self._trace.wants_numbers_in(iteration) if self._trace is not None else NEVER
+
     def count_rounds(self, events: Mapping[str, int], *, first: int, last: int) -> None:
         """Take rounds that are only counted."""
         if self._trace is not None:
@@ -157,6 +163,21 @@ class WatchedProcess:
         """Take the events of a round that could wait."""
         if self._trace is not None:
             self._trace.write_round(entries, iteration=iteration)
+        if self._log is not None:
+            for _, event, _ in entries:
+                self._log.feed(event, iteration)
+            self._changed = True
+
+    @property
+    def gather(self) -> Callable[[], None] | None:
+        """What brings the rounds that were not told at once."""
+        return self._gather
+
+    @gather.setter
+    def gather(self, bring: Callable[[], None] | None) -> None:
+        self._gather = bring
+        if self._trace is not None:
+            self._trace.gather = bring
 
     def keeps(self, iteration: int) -> bool:
         """Does the trace write this iteration down?"""
@@ -320,6 +341,8 @@ class WatchedProcess:
     def _save_often(self) -> None:
         stop = self._stop
         while not stop.wait(SAVED_EVERY):
+            if self._gather is not None:
+                self._gather()
             if self._changed:
                 self.save()
 
@@ -382,6 +405,7 @@ class WatchedProcess:
         self._pid = 0
         self._trace = None
         self._log = None
+        self._gather = None
         self._saving = threading.Lock()
         self._started = time.time()
         if self._watch is not None and not self._stop.is_set():

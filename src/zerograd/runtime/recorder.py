@@ -84,6 +84,8 @@ class Recorder(Feeding):
     def measured(self, norm: Any) -> None:
         if self.curves:
             self.curves.hold_norm(norm)
+            if self.ride is not None:
+                self.ride.has_norm = self.curves.has_norm
 
     def clips(self, parameters: Any, norm: Any) -> None:
         number = None

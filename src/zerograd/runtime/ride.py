@@ -62,10 +62,26 @@ class Leg:
     symbols: tuple[Symbol, ...] = ()  # it, after what was done by hand before it
     window: tuple[Event, Window] | None = None  # closed by it, to be counted
     next: Leg = field(init=False)
+    is_measured: bool = False  # a trace has a number with it: the loss, a norm
+    number: int = 0  # in the ring
     is_last: bool = False
     canary: Any = None  # a weak reference: whose gradient is there now, or is not
     is_present: bool = False
     is_zeroed: bool = False  # by hand, to zeros, in a way that moves no counter perhaps
+    # What the hooks compare themselves, where that is all; else 0, and they ask the ride.
+    cleared: int = 0  # whose clear it is, by id
+    stepped: int = 0  # whose step, once the canary's gradient is there
+    near: int = 0  # how far the user's frame is from the hook of a backward
+
+    def simplify(self) -> None:
+        """Let the hooks tick it off with no call of the ride, if they can."""
+        self.cleared = self.stepped = self.near = 0
+        if self.kind == BACKWARD:
+            self.near = self.depth - 1 if self.canary is None else 0
+        elif self.kind == CLEAR and not self.looks and self.canary is None:
+            self.cleared = self.key >> 2
+        elif self.kind == STEP and not self.looks and self.canary is not None:
+            self.stepped = self.key >> 2 if self.is_present and not self.is_zeroed else 0
 
 
 @dataclass(slots=True, eq=False)
@@ -110,18 +126,24 @@ class Ring:
 
 @dataclass(slots=True, eq=False)
 class Traced:
-    """What a ride tells a trace: each call, or that laps have ended."""
+    """What a ride tells a trace.
 
-    leg: Callable[[Leg], None]
-    laps: Callable[[], None]
+    A trace that takes rounds later has the times of the calls gathered for it, and is
+    asked for the numbers of those laps alone that it writes down; any other takes each call.
+    """
+
+    leg: Callable[[Leg], None]  # one call, or what was measured with it
+    laps: Callable[[], None]  # laps have ended
+    waits: bool  # it takes rounds later
 
 
 class Ride:
     """A ring being ridden, seen from the hooks."""
 
     __slots__ = (
-        *("_closes", "_end", "_lap", "_most", "_trace"),
-        *("due", "laps", "leg", "ring", "stamps", "thread"),
+        *("_end", "_lap", "_most", "_stop", "_trace"),
+        *("due", "extras", "has_norm", "is_traced", "laps", "leg", "ring"),
+        *("stamps", "thread", "told", "wanted"),
     )
 
     def __init__(
@@ -132,14 +154,21 @@ class Ride:
         trace: Traced | None = None,
     ) -> None:
         self._trace = trace
-        self.stamps: list[float] | None = None  # of the calls, in laps that may be told later
-        self.due = 0  # the lap after which they are told
+        self.is_traced = trace is not None
+        self.has_norm = False  # one that was measured is to be told with the next step
+        # When the calls came, with what was measured by the number of the call; `told` of
+        # them the trace has had.
+        self.stamps: list[float] | None = [] if trace is not None and trace.waits else None
+        self.extras: dict[int, Any] = {}
+        self.told = 0
+        self.wanted = 0  # the next lap whose numbers are wanted
+        self.due = 0  # the lap after which that is asked again
         self.ring = ring
         self.leg = ring.legs[0].next
         self.laps = 0
         self.thread = get_ident()
         self._most = ring.laps
-        self._closes = bool(ring.windows)  # windows in each lap
+        self._stop = 0 if ring.windows else ring.laps  # the lap from which on each is looked at
         self._end = end
         self._lap = lap
 
@@ -167,18 +196,29 @@ class Ride:
                     return self._ends(key)
             self.leg = leg.next
             if self._trace is not None:
-                if self.stamps is None:
-                    self._trace.leg(leg)
-                else:
-                    self.stamps.append(perf_counter())
+                self.tell(leg)
             if leg.is_last:
-                self.laps += 1
-                if self._trace is not None and self.laps >= self.due:
-                    self._trace.laps()
-                if self.laps >= self._most or self._closes or get_ident() != self.thread:
-                    self._end_lap()
+                self.turn()
             return True
         return self._ends(key)
+
+    def tell(self, leg: Leg) -> None:
+        """Take note of a call for the trace."""
+        trace: Any = self._trace
+        if self.stamps is None:
+            trace.leg(leg)
+            return
+        self.stamps.append(perf_counter())
+        if self.laps >= self.wanted and (leg.is_measured or self.has_norm):
+            trace.leg(leg)
+
+    def turn(self) -> None:
+        """Begin another lap, if it is not time to look with care."""
+        self.laps = laps = self.laps + 1
+        if self._trace is not None and laps >= self.due:
+            self._trace.laps()
+        if laps >= self._stop or get_ident() != self.thread:
+            self._end_lap()
 
     def _ends(self, key: int) -> bool:
         """End the ride at a call that is not due, unless it is no call that could be."""
@@ -200,6 +240,10 @@ class Ride:
     def node(self) -> Node:
         """Where the judge would be now. What is done by hand after the last call is yet to come."""
         return self.ring.end if self.leg is self.ring.legs[0] else self.leg.node
+
+    def number_of(self, leg: Leg) -> int:
+        """Return which call of the ride one is that comes in this lap; the first was before it."""
+        return self.laps * len(self.ring.legs) + leg.number
 
     @property
     def rounds(self) -> int:
@@ -291,12 +335,13 @@ def _ring_of(passed: Sequence[_Passed]) -> Ring:
             # does the same to the same gradients wherever it stands.
             looks = not has_places or call.kind in (BACKWARD, CLIP)
             leg = Leg(call.key, call.depth, call.code, call.at, call.kind, node, looks, due)
+            leg.is_measured = call.kind in (BACKWARD, CLIP)
             leg.window = (symbol.event, window) if window is not None else None
             legs.append(leg)
             due = ()
     legs[0].symbols = (*due, *legs[0].symbols)
     for n, leg in enumerate(legs):
-        leg.next = legs[(n + 1) % len(legs)]
+        leg.number, leg.next = n, legs[(n + 1) % len(legs)]
     legs[-1].is_last = True
     last = max(n for n, each in enumerate(passed) if each[2] is not None)
     end = passed[last + 1][1] if last + 1 < len(passed) else passed[0][1]

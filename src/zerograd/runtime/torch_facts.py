@@ -39,6 +39,9 @@ def torch_version() -> tuple[int, ...]:
     return tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
 
 
+_LEVEL = "zerograd"  # a key in the logger's own cache, which each change of a level empties
+
+
 class EngineLog:
     """Stands in for the logger that torch asks before each run of the backward engine.
 
@@ -48,22 +51,50 @@ class EngineLog:
     between, so an exception from inside has the traceback it always had.
     """
 
-    ride: Any = None
+    __slots__ = ("_begin", "_levels", "_real", "_register", "ride")
 
-    def __init__(self, real: logging.Logger, register: Callable[[Roots], Any], begin: Begin):
-        self._real = real
-        self._register = register
-        self._begin = begin
+    @staticmethod
+    def of(real: logging.Logger, register: Callable[[Roots], Any], begin: Begin) -> EngineLog:
+        """Return one that is `real` in all else: of its class, and with its attributes."""
+        kind: Any = type("EngineLog", (EngineLog, type(real)), {"__slots__": ()})
+        made: Any = kind.__new__(kind)
+        made.__dict__ = vars(real)
+        made.ride = None
+        made._real, made._register, made._begin = real, register, begin
+        made._levels = real._cache  # type: ignore[attr-defined]
+        return made  # type: ignore[no-any-return]
+
+    _begin: Begin
+    _levels: dict[Any, int]
+    _real: logging.Logger
+    _register: Callable[[Roots], Any]
+    ride: Any
 
     def getEffectiveLevel(self) -> int:
         # Not while a ride ticks calls off; and not `autograd.grad`, which fills nothing.
         ride = self.ride
-        if (ride is None or not ride.ticks(0)) and is_filling(sys._getframe(2)):
-            return logging.DEBUG
-        return self._real.getEffectiveLevel()
+        if ride is not None:
+            leg = ride.leg
+            if leg.near:
+                try:
+                    frame = sys._getframe(leg.near)
+                except ValueError:
+                    frame = None
+                if frame is not None and frame.f_lasti == leg.at and frame.f_code is leg.code:
+                    ride.leg = leg.next
+                    if ride.is_traced:
+                        ride.tell(leg)
+                    if leg.is_last:
+                        ride.turn()
+                    return self._levels.get(_LEVEL) or self._level()
+            if ride.ticks(0):
+                return self._levels.get(_LEVEL) or self._level()
+        return logging.DEBUG if is_filling(sys._getframe(2)) else self._level()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
+    def _level(self) -> int:
+        """Return the level of the logger proper, remembered until any logger's level is set."""
+        level = self._levels[_LEVEL] = self._real.getEffectiveLevel()
+        return level
 
     def register(self, roots: Roots) -> Callable[[], None]:
         """Take the place of the function that hooks the graph; return how to undo it."""
@@ -87,7 +118,7 @@ def engine_patches(begin: Begin) -> list[tuple[Any, str, Any]]:
         return _engine_wrapper(begin)
     real = autograd_graph.log
     register = autograd_graph._register_logging_hooks_on_whole_graph
-    stand_in = EngineLog(real, register, begin)
+    stand_in = EngineLog.of(real, register, begin)
     return [
         (autograd_graph, names[0], stand_in),
         (autograd_graph, names[1], stand_in.register),

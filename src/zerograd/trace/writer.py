@@ -12,8 +12,9 @@ import os
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ class TraceWriter:
         except OSError as error:
             raise TraceError(f"{path}: the trace cannot be written ({error.strerror}).") from error
         self._kept_at_first = kept_at_first
+        self.gather: Callable[[], None] | None = None  # brings what was not told at once
         self._zero = time.perf_counter() - (time.time() - header.started)
         self._lock = threading.Lock()  # guards the lists, held for moments only
         self._out = threading.Lock()  # guards the file
@@ -84,6 +86,10 @@ class TraceWriter:
     def waits_for(self, iteration: int) -> int:
         """Return for how many iterations from this one on nothing need be told until they end."""
         return 0 if iteration <= self._keep_until else unkept_from(iteration, self._kept_at_first)
+
+    def wants_numbers_in(self, iteration: int) -> int:
+        """Return after how many iterations from this one on numbers are written with events."""
+        return self.waits_for(iteration)
 
     def count_rounds(self, events: Mapping[str, int], *, first: int, last: int) -> None:
         """Take note of iterations that held so many events each, and are only counted."""
@@ -145,6 +151,8 @@ class TraceWriter:
 
     def flush(self) -> None:
         """Write down what has gathered, all but the iteration that is under way."""
+        if self.gather is not None:
+            self.gather()
         with self._out:
             with self._lock:
                 ready, self._ready = self._ready, []
@@ -159,6 +167,9 @@ class TraceWriter:
         if self._file is None:
             return
         self._stop.set()
+        if self.gather is not None:
+            self.gather()
+            self.gather = None
         with self._lock:
             self._turn(self._iteration + 1)
             self._iterations -= 1  # the one just opened holds nothing
@@ -231,7 +242,7 @@ class TraceWriter:
                         counts = {event.kind.value: 1}
                         lines.append(_dumps(_folded(iteration, counts)))
                     else:
-                        at = round(stamp - self._zero, 6)
+                        at = stamp - self._zero
                         lines.append(_event_line(iteration, at, known[0], event.backward, extra))
         return lines
 
@@ -330,12 +341,26 @@ def _event_line(
     iteration: int, at: float, site: int, backward: str, extra: Mapping[str, Any] | None
 ) -> str:
     """Most of a trace is these: put together by hand, which takes a fifth of the time."""
-    line = f'{{"type":"event","iteration":{iteration},"t":{at!r},"site":{site}'
+    line = f'{{"type":"event","iteration":{iteration},"t":{at:.6f},"site":{site}'
     if backward:
         line += f',"backward":{json.dumps(backward)}'
     if extra:
-        line += f',"extra":{_dumps(_rounded(extra))}'
+        line += f',"extra":{_numbers(extra) or _dumps(_rounded(extra))}'
     return line + "}"
+
+
+def _numbers(extra: Mapping[str, Any]) -> str:
+    """Return plain numbers under plain names as JSON, "" if there is anything else."""
+    parts = []
+    for name, value in extra.items():
+        if (
+            type(value) is not float
+            or not isfinite(value)
+            or not (name.isascii() and name.isidentifier())
+        ):
+            return ""
+        parts.append(f'"{name}":{float(f"{value:.7g}")!r}')
+    return f"{{{','.join(parts)}}}"
 
 
 def _folded(iteration: int, counts: Mapping[str, int]) -> dict[str, Any]:
