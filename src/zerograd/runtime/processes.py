@@ -9,9 +9,7 @@ in a process before its first event, so data-loader workers cost nothing.
 from __future__ import annotations
 
 import atexit
-import functools
 import os
-import socket
 import sys
 import threading
 import time
@@ -20,6 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zerograd.runtime.exits import Exits
 from zerograd.runtime.on_import import when_torch_is_imported
 
 if TYPE_CHECKING:
@@ -104,8 +103,7 @@ class WatchedProcess:
         self._changed = False
         self._stop = threading.Event()
         self._started = time.time()
-        self._real_exit: Callable[[int], Any] | None = None
-        self._undo_exec: list[Callable[[], None]] = []
+        self._exits = Exits(self._leave, self._become)
         self.on_hard_exit: Callable[[int], int] | None = None
         self.on_exec: Callable[[], object] | None = None
         self._home_pid = os.getpid()
@@ -119,7 +117,7 @@ class WatchedProcess:
         self._watch = self._new_watch(trace=self._options.trace is not None or not is_alone)
         self._watch.start()
         _this = self
-        self._patch_exit()
+        self._exits.put_on()
         os.register_at_fork(after_in_child=self._after_fork)
 
     def _new_watch(self, *, trace: bool) -> Any:
@@ -274,11 +272,7 @@ class WatchedProcess:
                 self._trace.close(exit_code=exit_code)
                 self._trace = None
             self._pid = -1
-        if self._real_exit is not None:
-            os._exit = self._real_exit  # type: ignore[assignment]
-            self._real_exit = None
-        while self._undo_exec:
-            self._undo_exec.pop()()
+        self._exits.take_off()
 
     def _rank_and_world(self) -> tuple[int | None, int | None]:
         # Remembered: a process group may be gone before the process ends.
@@ -296,10 +290,9 @@ class WatchedProcess:
                 return
             self._pid = os.getpid()
         self._name = shard_name(self._pid, self._slot)
-        rank, world = self._rank_and_world()
         self.folder.live_as(self._name)
         if self._options.trace is not None:
-            self._trace = self._open_trace(Path(self._options.trace), rank, world)
+            self._trace = self._open_trace(Path(self._options.trace))
         if self._pid != self._options.root or self._slot is not None:
             from zerograd.runtime.step_log import StepLog
 
@@ -309,25 +302,13 @@ class WatchedProcess:
             thread.start()
             self.save()
 
-    def _open_trace(self, path: Path, rank: int | None, world: int | None) -> TraceWriter | None:
-        from zerograd import __version__
+    def _open_trace(self, path: Path) -> TraceWriter | None:
         from zerograd.errors import TraceError
-        from zerograd.trace.format import PARTS, Header
+        from zerograd.trace.format import PARTS
         from zerograd.trace.writer import TraceWriter
 
-        header = Header(
-            tool=__version__,
-            started=self._started,
-            command=self._options.command,
-            python=".".join(map(str, sys.version_info[:3])),
-            torch=self._options.torch,
-            cwd=self._options.cwd,
-            pid=self._pid,
-            parent=self._parent,
-            rank=rank,
-            world=world,
-            host=socket.gethostname(),
-        )
+        place = self._rank_and_world()
+        header = self._options.header(self._started, self._pid, self._parent, place)
         if self._pid != self._options.root and self._slot != 0:
             parts = path.with_name(path.name + PARTS)
             path = parts / f"{self.folder.path.name}-{self._name}.jsonl"
@@ -363,40 +344,24 @@ class WatchedProcess:
             text, GradientWarning, finding.spot.path, finding.spot.line, registry=registry
         )
 
-    def _patch_exit(self) -> None:
-        """`os._exit` skips every exit handler; forked children of multiprocessing end by it."""
-        real = os._exit
-        self._real_exit = real
+    def _leave(self, status: int) -> int:
+        """End by `os._exit`, which skips every exit handler."""
+        if os.getpid() == self._home_pid and self.on_hard_exit is not None:
+            return self.on_hard_exit(status)
+        self.finish(status)
+        return status
 
-        def _exit(status: int) -> Any:
-            try:
-                if os.getpid() == self._home_pid and self.on_hard_exit is not None:
-                    status = self.on_hard_exit(status)
-                else:
-                    self.finish(status)
-            finally:
-                real(status)
-
-        os._exit = _exit
-        for name in ("execv", "execve"):  # the others of the family call these two
-            self._undo_exec.append(self._patch_exec(name))
-
-    def _patch_exec(self, name: str) -> Callable[[], None]:
-        """A process that becomes another program has no end of its own: it speaks before."""
-        real = getattr(os, name)
-
-        @functools.wraps(real)
-        def become(path: Any, *more: Any) -> Any:
-            # A search along PATH tries programs that are not there.
-            if os.access(path, os.X_OK):
-                if os.getpid() == self._home_pid and self.on_exec is not None:
-                    self.on_exec()
-                elif self._pid == os.getpid():
-                    self.save(done=True)
-            return real(path, *more)
-
-        setattr(os, name, become)
-        return lambda: setattr(os, name, real) if getattr(os, name) is become else None
+    def _become(self) -> None:
+        """Become another program: this process has no end of its own, it speaks before."""
+        is_ours = self._pid == os.getpid()
+        if is_ours and self._gather is not None:
+            self._gather()
+        if is_ours and self._trace is not None:
+            self._trace.flush()
+        if os.getpid() == self._home_pid and self.on_exec is not None:
+            self.on_exec()
+        elif is_ours:
+            self.save(done=True)
 
     def _after_fork(self) -> None:
         """In a forked child: what the parent opened is the parent's."""

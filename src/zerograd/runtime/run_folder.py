@@ -11,12 +11,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from zerograd.trace.format import Header
 
 try:
     import fcntl
@@ -42,6 +47,27 @@ class RunOptions:
     root: int = 0  # the pid of the process that the user started
     torch: str = ""  # its version
     cwd: str = ""  # where the user stood
+
+    def header(
+        self, started: float, pid: int, parent: int | None, place: tuple[int | None, int | None]
+    ) -> Header:
+        """Return the first line of a trace of the process `pid`, which is this rank of so many."""
+        from zerograd import __version__
+        from zerograd.trace.format import Header
+
+        return Header(
+            tool=__version__,
+            started=started,
+            command=self.command,
+            python=".".join(map(str, sys.version_info[:3])),
+            torch=self.torch,
+            cwd=self.cwd,
+            pid=pid,
+            parent=parent,
+            rank=place[0],
+            world=place[1],
+            host=socket.gethostname(),
+        )
 
 
 @dataclass(slots=True)

@@ -19,10 +19,15 @@ from zerograd.lifecycle.state import BucketState
 from zerograd.rules import ALL_RULES
 from zerograd.rules.selection import select_rules
 from zerograd.runtime import hooks, ledger
-from zerograd.runtime.absent import add_note, explain_absence, not_due_after, without_frames_of
 from zerograd.runtime.decorated import within
 from zerograd.runtime.feeding import TraceSink
 from zerograd.runtime.guard import Guard
+from zerograd.runtime.last_exception import (
+    add_note,
+    explain_absence,
+    not_due_after,
+    without_frames_of,
+)
 from zerograd.runtime.ledger import Ledger
 from zerograd.runtime.recorder import Recorder
 

@@ -1,6 +1,7 @@
 """What an exception that ends the program has to do with gradients.
 
-ZG104: an AttributeError or TypeError about None, where `.grad` is None.
+It may be explained by a rule (ZG104: an AttributeError or TypeError about None, where `.grad`
+is None), and it may have come before what other rules wait for.
 """
 
 from __future__ import annotations
