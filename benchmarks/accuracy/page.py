@@ -224,41 +224,48 @@ def reports_section(result: dict[str, Any]) -> list[str]:
         "",
         "Bugs from public threads and from commits that mend one: the whole file as it was "
         "before, or the lines as posted. The rule and the lines that count were written down "
-        "before the first run. A coin split the reports; when the held-out half was first run, "
-        "the checker had been mended on the other only.",
+        "before the first run. A coin split each set; when a held-out half was first run, the "
+        "checker had been mended on the other only.",
         "",
-        "| half | reports | at the line, first run | elsewhere | missed | at the line now "
+        "| set, half | reports | at the line, first run | elsewhere | missed | at the line now "
         "| correct but tricky files | of these flagged |",
         "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
-    for half in ("development", "held-out"):
-        rows = [each for each in result["reports"] if each["half"] == half]
-        first = Counter(each["first_run"] for each in rows)
-        now = sum(each["now"] == "at the line" for each in rows)
-        tricky = result["tricky"][half]
-        lines.append(
-            f"| {half} | {len(rows)} | {_share(first['at the line'], len(rows))} "
-            f"| {first['elsewhere']} | {first['missed']} | {_share(now, len(rows))} "
-            f"| {tricky['files']} | {tricky['flagged']} |"
-        )
-    unseen = [each for each in result["reports"] if each["half"] == "held-out"]
-    unseen = [each for each in unseen if not each["known"]]
-    found = sum(each["first_run"] == "at the line" for each in unseen)
+    news = []
+    for number in sorted({each["set"] for each in result["reports"]}):
+        for half in ("development", "held-out"):
+            rows = [
+                each for each in result["reports"] if each["half"] == half and each["set"] == number
+            ]
+            first = Counter(each["first_run"] for each in rows)
+            now = sum(each["now"] == "at the line" for each in rows)
+            tricky = result["tricky"][str(number)][half]
+            lines.append(
+                f"| {number}, {half} | {len(rows)} | {_share(first['at the line'], len(rows))} "
+                f"| {first['elsewhere']} | {first['missed']} | {_share(now, len(rows))} "
+                f"| {tricky['files']} | {tricky['flagged']} |"
+            )
+        unseen = [each for each in rows if not each["known"]]
+        found = sum(each["first_run"] == "at the line" for each in unseen)
+        news.append(f"{_share(found, len(unseen))} of set {number}")
     lines += [
         "",
-        "Three reports of the held-out half were not wholly new: two of their files stand in the "
-        "corpus above, and the kind of one was known. Without them the first run found "
-        f"{_share(found, len(unseen))}. Two earlier sets gave, each on its first run, "
+        "Some reports of the held-out halves were not wholly new: their files stand in the corpus "
+        "above, or their lines in an earlier set, or their kind was known. Without them the first "
+        f"runs found {' and '.join(news)}. Of one report in set 4 the line had been miscounted "
+        "by two; it was set right after the run. Set 4 was sought for other kinds than missing "
+        "clears: backwards that are missing, clips in vain, losses of several optimizers. "
+        "The first two sets gave, each on its first run, "
         + " and ".join(f"{each['at_the_line']} of {each['reports']}" for each in result["earlier"])
         + ".",
         "",
-        "| report | rule | half | first run | now |",
+        "| report | rule | set, half | first run | now |",
         "|---|---|---|---|---|",
     ]
     for each in result["reports"]:
         lines.append(
-            f"| {each['report']} | {each['code']} | {each['half']} | {each['first_run']} "
-            f"| {each['now']} |"
+            f"| {each['report']} | {each['code']} | {each['set']}, {each['half']} "
+            f"| {each['first_run']} | {each['now']} |"
         )
     return [*lines, ""]
 
