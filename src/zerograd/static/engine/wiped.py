@@ -29,6 +29,8 @@ def wiped_before_filled(program: Program) -> Iterator[Finding]:
     for function in ast.walk(unit.source.tree):
         if not isinstance(function, FunctionNode) or not unit.mentions(function, ".backward("):
             continue
+        if _is_called_after_one(program, function):
+            continue
         for at, part in enumerate(function.body):
             owner = _wiped(part)
             if not owner:
@@ -40,6 +42,19 @@ def wiped_before_filled(program: Program) -> Iterator[Finding]:
             after = "\n".join(unit.text_of(each) for each in function.body[at + 1 :])
             if _is_first(unit.source.text, owner, before, after):
                 yield _finding(program, owner, part)
+
+
+def _is_called_after_one(program: Program, function: FunctionNode) -> bool:
+    """Does what calls it go backward too? Then the gradient may be there from before."""
+    unit = program.main
+    called = re.compile(rf"\b{re.escape(function.name)}\s*\(")
+    return any(
+        isinstance(other, FunctionNode)
+        and other is not function
+        and unit.mentions(other, ".backward(")
+        and called.search(unit.text_of(other)) is not None
+        for other in ast.walk(unit.source.tree)
+    )
 
 
 def _wiped(part: ast.stmt) -> str:
