@@ -70,6 +70,7 @@ class Judgement(Leaks):
         self._opposed = Opposed(buckets)
         self._losses = LostLosses(buckets, flow)
         self._doubted = doubted  # the loop around it is assumed, and others may clear
+        self._spelled: dict[frozenset[int], frozenset[Literal]] = {}  # by their numbers
         mark_guards(block)
 
     def findings(self) -> Iterable[Finding]:
@@ -191,6 +192,12 @@ class Judgement(Leaks):
         return states
 
     def _literals(self, literals: frozenset[int]) -> frozenset[Literal]:
+        spelled = self._spelled.get(literals)
+        if spelled is None:
+            spelled = self._spelled[literals] = self._spelling(literals)
+        return spelled
+
+    def _spelling(self, literals: frozenset[int]) -> frozenset[Literal]:
         return frozenset(
             (self._keys[each // 2], bool(each % 2))
             if each >= 0
@@ -207,6 +214,8 @@ class Judgement(Leaks):
         found: list[Verdict] = []
         for strict in (True, False):
             chosen = [rule for rule in rules if (rule.code in NEEDS_CERTAINTY) is strict]
+            if not chosen:
+                continue
             held = {
                 bucket: self._states(node, bucket, certain_only=strict)
                 for bucket in buckets
@@ -214,7 +223,7 @@ class Judgement(Leaks):
             }
             if node.kind is EventKind.CLIP:
                 held = {bucket: _filled_only(states) for bucket, states in held.items()}
-            if chosen and held:
+            if held:
                 found.extend(self._verdicts(node, held, chosen))
         for verdict in found:
             lone = node.loop is None or (node.loop.pseudo and verdict.rule.code == "ZG202")
