@@ -21,6 +21,7 @@ No other code and no other line counts, whatever the trail of the finding tells.
 from __future__ import annotations
 
 import ast
+import re
 import zlib
 from collections.abc import Callable, Iterator
 
@@ -233,6 +234,14 @@ def step_guarded(subject: Subject) -> Iterator[Mutant]:
         yield subject.mutant("step-guarded-clear-not", owner, editor, ["ZG501"], lines)
 
 
+def _only_measures(clip: Act) -> bool:
+    """Is the limit None or infinite? Then the norm is asked for, and nothing is clipped."""
+    call = clip.call
+    assert call is not None
+    limits = [*call.args[1:2], *(k.value for k in call.keywords if k.arg != "norm_type")]
+    return any(re.search(r"\bNone\b|\binf\b", ast.unparse(each)) for each in limits)
+
+
 @_mutation("unscale-deleted-before-clip")
 def unscale_deleted(subject: Subject) -> Iterator[Mutant]:
     """Delete `scaler.unscale_` where a clip follows."""
@@ -240,6 +249,7 @@ def unscale_deleted(subject: Subject) -> Iterator[Mutant]:
     clips = [
         clip
         for clip in subject.unit.of("clip")
+        if not _only_measures(clip)
         for unscale in unscales
         if unscale.statement.lineno < clip.statement.lineno
         and subject.common_child(clip.statement, unscale.statement) is not None

@@ -47,7 +47,7 @@ their commits in `benchmarks/accuracy/corpus.toml`; none of their code is in thi
 *development* parts were open to the authors of the checker while they worked. The others were
 first run when it was finished, and have served to mend it since. Misses were read in one file in
 twelve to one in two of the first four parts, in one in seven of third-development, and in none of
-third-held-out: its table is the one to believe.
+third-held-out and the fourth two: theirs are the tables to believe.
 
 ## Finding faults
 

@@ -214,3 +214,10 @@ def test_one_of_several_that_step_on_one_loss_is_not_given_a_window() -> None:
     """)
     assert "step-guarded-clear-not" not in kinds(text)
     assert "step-guarded-clear-not" in kinds(TWO)
+
+
+@pytest.mark.parametrize("limit", ["None", 'float("inf")', "max_norm=math.inf"])
+def test_a_clip_that_only_measures_loses_nothing_by_a_missing_unscale(limit: str) -> None:
+    text = SCALED.replace("net.parameters(), 1.0", f"net.parameters(), {limit}")
+    assert "unscale-deleted-before-clip" in kinds(SCALED)
+    assert "unscale-deleted-before-clip" not in kinds(text)
