@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 Bucket = object
 
@@ -49,6 +49,7 @@ class _State:
     spent: bool = False  # a step has used what is in it
     fresh: bool = False  # something came after the last clear or step
     scaler: object = None
+    unscaled: bool = False  # since the last clear or step
     lost: list[tuple[Event, Event]] = field(default_factory=list)  # (backward, clear)
     taken: list[Event] = field(default_factory=list)  # clears since the last backward
     touched: bool = False  # filled or cleared at least once
@@ -80,14 +81,24 @@ class _Judge:
         self.used: set[int] = set()  # backwards that some optimizer's step has used
         self.updated: set[int] = set()  # lines of scaler steps that an update followed
         self.early: dict[Bucket, Event] = {}
+        self.stepped_on: dict[int, set[int]] = {}  # step to the backwards that it used
+        self.clipped: dict[Bucket, Event] = {}  # a clip of what was used, and nothing since
+        self.cut: dict[tuple[object, int], int] = {}  # owner and clear to the last window it cut
+        self.windows: dict[object, int] = {}  # steps of each owner so far
+        self.fed: set[tuple[object, int]] = set()  # owners and lines of steps that found something
 
     def run(self) -> list[Fault]:
         for index, event in enumerate(self.events):
             getattr(self, f"_{event.kind}")(index, event)
+        self._end_clips(self.clipped)
+        self.found = {
+            key: replace(fault, sure=fault.sure and not self._is_sometimes_fed(fault))
+            for key, fault in self.found.items()
+        }
         for steps in self.pending.values():
             for step in steps.values():
                 if step.line not in self.updated:
-                    self._add("ZG302", step.line)
+                    self._add("ZG302", step.line, sure=self._is_fed(step))
         return list(self.found.values())
 
     def _add(self, code: str, line: int, *others: int, sure: bool = True) -> None:
@@ -95,22 +106,42 @@ class _Judge:
         old = self.found.get((code, line))
         self.found[(code, line)] = new if old is None else old.merged(new)
 
+    def _is_sometimes_fed(self, fault: Fault) -> bool:
+        """Does the step that found nothing find something in other rounds?
+
+        A loss may be zero in some rounds, or left out: that alone is no fault.
+        """
+        return fault.code == "ZG401" and any(line == fault.lines[0] for _, line in self.fed)
+
+    def _is_fed(self, step: Event) -> bool:
+        """Did it ever find something? On nothing torch itself raises, and no update is owed."""
+        return (step.owner, step.line) in self.fed
+
+    def _end_clips(self, buckets: Iterable[Bucket]) -> None:
+        """Whatever was clipped here after its step is used no more."""
+        for bucket in list(buckets):
+            clip = self.clipped.pop(bucket, None)
+            if clip is not None:
+                self._add("ZG304", clip.line)
+
     def _of(self, buckets: Iterable[Bucket]) -> list[_State]:
         return [self.states.setdefault(bucket, _State()) for bucket in buckets]
 
     def _clear(self, index: int, event: Event) -> None:
+        self._end_clips(event.buckets)
         for state in self._of(event.buckets):
             state.lost += [(b, event) for at, b in state.contributions if at not in self.used]
             if state.fresh:
                 state.taken.append(event)
             state.touched = True
             state.contributions = []
-            state.spent = state.fresh = False
+            state.spent = state.fresh = state.unscaled = False
             state.scaler = None
         for bucket in event.buckets:
             self.early.pop(bucket, None)
 
     def _backward(self, index: int, event: Event) -> None:
+        self._end_clips(event.buckets)
         for state in self.states.values():
             state.taken = []
         for state in self._of(event.buckets):
@@ -129,14 +160,16 @@ class _Judge:
             self._add("ZG302", event.line, sure=False)
         self.halfway.add(event.owner)
         for state in self._of(event.buckets):
-            state.scaler = None
+            state.scaler, state.unscaled = None, True
 
     def _clip(self, index: int, event: Event) -> None:
         states = self._of(event.buckets)
         if any(state.scaler is not None for state in states):
             self._add("ZG301", event.line)
         if states and all(state.phase == "SPENT" for state in states):
-            self._add("ZG304", event.line)
+            # Stepped once more, the clip is not in vain, and that step is the fault.
+            self._add("ZG304", event.line, sure=False)
+            self.clipped.update(dict.fromkeys(event.buckets, event))
         elif states and not any(state.contributions for state in states):
             self._add("ZG304", event.line, sure=False)  # if the backward is still to come
 
@@ -145,12 +178,16 @@ class _Judge:
         self.halfway.clear()
         self.updated.update(step.line for step in followed.values())
         for bucket, state in self.states.items():
-            if state.phase in ("FRESH", "STALE") and state.scaler in (None, event.scaler):
+            involved = state.unscaled or state.scaler is event.scaler
+            if state.phase in ("FRESH", "STALE") and involved:
                 self.early[bucket] = event
 
     def _step(self, index: int, event: Event) -> None:
         states = self._of(event.buckets)
         phases = {state.phase for state in states}
+        self.windows[event.owner] = self.windows.get(event.owner, 0) + 1
+        for bucket in event.buckets:
+            self.clipped.pop(bucket, None)
         if event.scaler is not None:
             self._scaler_step(event)
         elif any(state.scaler is not None for state in states):
@@ -167,18 +204,21 @@ class _Judge:
             self._window(event, states)
         if phases != {"EMPTY"}:
             self.empty_steps.pop((event.owner, event.line), None)
+            self.fed.add((event.owner, event.line))
+        self.stepped_on[index] = {at for state in states for at, _ in state.contributions}
         for state in states:
             self.used.update(at for at, _ in state.contributions)
             if state.contributions:
                 state.spent, state.fresh = True, False
-            state.scaler = None
+            state.scaler, state.unscaled = None, False
             state.lost = []
             state.taken = []
 
     def _scaler_step(self, event: Event) -> None:
         waiting = self.pending.setdefault(event.scaler, {})
         if event.owner in waiting:
-            self._add("ZG302", waiting[event.owner].line, event.line)
+            before = waiting[event.owner]
+            self._add("ZG302", before.line, event.line, sure=self._is_fed(before))
         waiting[event.owner] = event
         for bucket in event.buckets:
             if bucket in self.early:
@@ -203,11 +243,16 @@ class _Judge:
 
     def _window(self, event: Event, states: list[_State]) -> None:
         for state in states:
-            used = {backward.line for _, backward in state.contributions}
+            # Losing another spot's backward is a waste, and no proof of a broken window: the
+            # step is for the last one.
+            meant = state.contributions[-1][1].line if state.contributions else 0
             for backward, clear in state.lost:
-                # Losing another spot's backward is a waste, and no proof of a broken window.
-                sure = backward.line in used
+                # A clear before each epoch drops a tail: one window, not two in a row.
+                key, now = (event.owner, clear.line), self.windows[event.owner]
+                sure = backward.line == meant and self.cut.get(key) == now - 1
                 self._add("ZG501", clear.line, event.line, sure=sure)
+            for _, clear in state.lost:
+                self.cut[event.owner, clear.line] = self.windows[event.owner]
 
     def _leaked(self, index: int, event: Event, states: list[_State]) -> bool:
         for state in states:
@@ -219,11 +264,10 @@ class _Judge:
 
     def _crosses(self, index: int, event: Event, first: int, second: int) -> bool:
         """Tell whether another optimizer used backward `first` before `second` came."""
-        filled_first = self.events[first].buckets
-        between = [e for e in self.events[first:second] if e.kind == "step"]
-        if any(e.owner is event.owner for e in between):
+        between = [n for n in range(first, second) if self.events[n].kind == "step"]
+        if any(self.events[n].owner is event.owner for n in between):
             return False
-        if not any(e.buckets & filled_first for e in between):
+        if not any(first in self.stepped_on[n] for n in between):
             return False
         after: list[Event] = []
         for later in self.events[second + 1 :]:

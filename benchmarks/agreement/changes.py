@@ -27,7 +27,7 @@ def change(draft: Draft) -> str:
     spots = [
         (held, at)
         for held, at in places(draft.body)
-        if held[at].tag and not held[at].tag.startswith("guard")
+        if held[at].tag and not held[at].tag.startswith(("guard", "beside"))
     ]
     if not spots:
         return ""
@@ -188,15 +188,15 @@ _CHANGES: dict[Callable[[Draft, list[Place]], bool], float] = {
     _swap: 3,
     _guard: 5,
     _hoist: 3,
-    _sink: 1.5,
+    _sink: 2,
     _insert: 3,
     _skip: 3,
-    _attempt: 2.5,
-    _wrong: 5,
-    _clear_again: 1.5,
+    _attempt: 4,
+    _wrong: 7,
+    _clear_again: 2,
     _uncalled: 2,
     _allow: 2,
-    _only_filled: 1,
+    _only_filled: 1.3,
 }
 
 

@@ -146,10 +146,14 @@ def _explain_silence(said: Said, text: str, path: str, result: Comparison) -> No
     A program that raises may have cut just that path short.
     """
     ran = traceless = False
+    ending = {each.line for each in result.read if each.code == "ZG104"} - {said.line}
     for where in surroundings(text, MORE_DRAWS):
         outcome = run(text, path, where, traced=True)
         ran_often = _ran_often(said, outcome)
         cut_short = outcome.error_line in said.lines or said.code in AT_THE_END or not ran_often
+        if said.code == "ZG104" and outcome.error_line in ending:
+            result.not_run.append(said)  # another of these has ended it
+            return
         if outcome.error and cut_short and said.code not in RAISING:
             result.not_run.append(said)
             return
@@ -201,7 +205,9 @@ def _ran_often(said: Said, outcome: Run) -> bool:
     A window that is cleared early needs steps to be one, a tail needs epochs, what is judged at
     the end needs an end, and an absent gradient ends the run.
     """
-    if said.code in ("ZG503", "ZG505") and len(outcome.steps) < 3:
+    counted = any(step.counted for step in outcome.steps)
+    windows = 3 if counted or said.code != "ZG503" else SURE_OF_A_WINDOW + 2
+    if said.code in ("ZG503", "ZG505") and len(outcome.steps) < windows:
         return False
     if said.code in ("ZG102", "ZG304", "ZG501") and OVERFLOW in outcome.text:
         return False  # what is not finite is rightly thrown away

@@ -18,7 +18,6 @@ from zerograd.lifecycle import judge, machine
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.state import BucketState, Contribution, Phase
 from zerograd.static import engine
-from zerograd.static.engine import flow, judgement
 from zerograd.static.engine.values import NOTHING
 
 _K = EventKind
@@ -131,11 +130,18 @@ def _transitions() -> Iterator[Corruption]:
     machines += [(f"{kind.value} leaves {mark}", _unmarked(kind, mark)) for kind, mark in _MARKS]
     machines.append(("scaler_update is never early", _never_early()))
     for name, advance in machines:
-        yield Corruption(f"read: {name}", _replaced(advance, flow, judgement))
+        yield Corruption(f"read: {name}", _replaced(advance, *_readers()))
         yield Corruption(f"live: {name}", _replaced(advance, judge))
     for kind, mark in _STATIC_MARKS:
         advance = _unmarked(kind, mark)
-        yield Corruption(f"read: {kind.value} leaves {mark}", _replaced(advance, flow, judgement))
+        yield Corruption(f"read: {kind.value} leaves {mark}", _replaced(advance, *_readers()))
+
+
+def _readers() -> list[Any]:
+    """Return the modules of the engine that move states."""
+    names = [each.name for each in pkgutil.iter_modules(engine.__path__)]
+    modules = [importlib.import_module(f"{engine.__name__}.{name}") for name in names]
+    return [each for each in modules if vars(each).get("advance") is machine.advance]
 
 
 def _replaced(advance: Advance, *modules: Any) -> Callable[[], list[tuple[Any, str, Any]]]:
@@ -149,9 +155,9 @@ _READERS = (
     ("training", "clear"),
     ("training", "step"),
     ("training", "clip"),
-    ("training", "touch"),
-    ("training", "gradient_method"),
-    ("training", "scaler_method"),
+    ("gradients", "touch"),
+    ("gradients", "gradient_method"),
+    ("scalers", "scaler_method"),
     ("assignments", "_assign_gradient"),
     ("assignments", "_update_by_hand"),
     ("assignments", "delete"),

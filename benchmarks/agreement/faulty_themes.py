@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks.agreement import themes
+from benchmarks.agreement import themes, wider_themes
 from benchmarks.agreement.draft import Draft
 from benchmarks.agreement.idioms import Pair
 from benchmarks.agreement.themes import usual
@@ -22,7 +22,7 @@ def amp(draft: Draft) -> None:
     write, scaler = draft.write, draft.write.scaler
     kind = draft.random.choices(
         ["right", "clip early", "clip late", "bypassed", "no update", "update early"],
-        [8, 4, 4, 6, 4, 11],
+        [5, 5, 5, 6, 4, 13],
     )[0]
     unscale = Line(f"{scaler}.unscale_({pair.opt})", "scaler: unscale_")
     step: Node = Line(f"{scaler}.step({pair.opt})", "step: scaler")
@@ -69,6 +69,7 @@ def window(draft: Draft) -> None:
 
 def _window(draft: Draft, net: str, pair: Pair) -> None:
     k = draft.random.choice([2, 2, 3])
+    usual_form = draft.chance(0.3)  # what most people write, right but for its tail or its sum
     fill = draft.write.backward(f"{net}(x).sum()", divide=k if draft.chance(0.6) else 0)
     guard = f"(i + 1) % {k} == 0"
     kind = draft.random.random()
@@ -78,7 +79,7 @@ def _window(draft: Draft, net: str, pair: Pair) -> None:
         guard = f"count % {k} == 0"
     elif kind < 0.35:
         guard += " or i + 1 == len(loader)"
-    elif kind < 0.65:
+    elif kind < 0.9 and not usual_form:
         guard = draft.random.choice(
             [f"(i + 1) % {k}", f"i % {k} == {k}", f"i % {k} == 0", "(i + 1) % 1 == 0"]
         )
@@ -88,8 +89,9 @@ def _window(draft: Draft, net: str, pair: Pair) -> None:
     clear = draft.write.clear(pair)
     form = draft.random.choices(
         ["guard", "cleared at the top", "cleared at the end", "continue", "nested"],
-        [13, 5, 1, 2, 4],
+        [12, 5, 1, 2, 7],
     )[0]
+    form = "guard" if usual_form else form
     if form == "nested":
         inner = [*clear, *fill] if draft.chance(0.4) else fill
         draft.body.append(Block("for part in range(3):", inner, "loop: micro-batches"))
@@ -112,6 +114,16 @@ def _window(draft: Draft, net: str, pair: Pair) -> None:
         draft.after_epoch = [*draft.write.step(pair), *draft.write.clear(pair)]
 
 
+def leak(draft: Draft) -> None:
+    """A discriminator that steps on what the generator's loss has left in it, too."""
+    g, d = draft.pair("gen", "opt_g"), draft.pair("disc", "opt_d")
+    write = draft.write
+    draft.body += [*write.clear(g), *write.clear(d)]
+    draft.body += [*write.backward(f"{d.net}({g.net}(x)).sum()"), *write.step(g)]
+    fake = f" - {d.net}({g.net}(x).detach()).sum()" if draft.chance(0.5) else ""
+    draft.body += [*write.backward(f"{d.net}(x).sum(){fake}"), *write.step(d)]
+
+
 def replica(draft: Draft) -> None:
     """A network that DistributedDataParallel keeps equal over the ranks."""
     draft.imports["from torch.nn.parallel import DistributedDataParallel"] = None
@@ -122,7 +134,7 @@ def replica(draft: Draft) -> None:
     draft.pairs.append(pair)
     write = draft.write
     kinds = ["plain", "window", "no_sync", "outside", "raw"]
-    kind = draft.random.choices(kinds, [2, 10, 5, 7, 4])[0]
+    kind = draft.random.choices(kinds, [2, 22, 12, 13, 6])[0]
     if kind == "plain":
         usual(draft, pair, f"{net}(x).sum()")
     elif kind == "window":
@@ -147,21 +159,28 @@ def replica(draft: Draft) -> None:
 
 
 THEMES: dict[Callable[[Draft], None], float] = {
-    themes.plain: 14,
-    themes.two: 6,
-    themes.twice: 4,
-    themes.lost: 2,
-    themes.one_loss: 9,
-    themes.gan: 22,
-    themes.shared: 6,
-    themes.unowned: 7,
-    themes.leaf: 12,
-    themes.by_hand: 5,
-    themes.assigned: 6,
-    themes.closure: 6,
-    themes.critic: 5,
-    themes.unseen: 5,
-    amp: 34,
-    window: 36,
-    replica: 24,
+    themes.plain: 10,
+    themes.two: 4,
+    themes.twice: 6,
+    themes.lost: 5,
+    themes.one_loss: 26,
+    themes.gan: 38,
+    themes.shared: 7,
+    themes.unowned: 14,
+    themes.leaf: 31,
+    themes.by_hand: 14,
+    themes.assigned: 13,
+    themes.closure: 18,
+    themes.critic: 16,
+    themes.unseen: 14,
+    wider_themes.penalty: 15,
+    wider_themes.guarded: 12,
+    wider_themes.frozen: 19,
+    wider_themes.summed: 30,
+    wider_themes.held: 31,
+    wider_themes.alternating: 13,
+    amp: 80,
+    window: 56,
+    leak: 19,
+    replica: 60,
 }

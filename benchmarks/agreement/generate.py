@@ -11,6 +11,7 @@ import random
 from dataclasses import dataclass
 
 from benchmarks.accuracy import generate_loops
+from benchmarks.agreement import beside
 from benchmarks.agreement.changes import change
 from benchmarks.agreement.draft import Draft
 from benchmarks.agreement.faulty_themes import THEMES
@@ -34,14 +35,17 @@ class Program:
 def generate(seed: int) -> Program:
     """Return the program of this seed."""
     chance = random.Random(seed)
-    if chance.random() < 0.08:
+    if chance.random() < 0.05:
         text = generate_loops.generate(seed).replace("'cuda'", "'cpu', init_scale=8.0")
         return Program(seed, text, "exhaustive", frozenset())
     make = chance.choices(list(THEMES), list(THEMES.values()))[0]
     shape = chance.choices(list(SHAPES), [weight for _, weight in SHAPES.values()])[0]
-    draft = Draft(chance, Idioms(chance), make.__name__, "self." if shape == "class" else "")
+    draft = Draft(
+        chance, Idioms(chance), make.__name__, "self." if shape in ("class", "driven") else ""
+    )
     make(draft)
-    changes = [change(draft) for _ in range(chance.choices([0, 1, 2, 3], [3, 6, 3, 1])[0])]
+    beside.add(draft)
+    changes = [change(draft) for _ in range(chance.choices([0, 1, 2, 3], [2, 6, 4, 2])[0])]
     nodes = SHAPES[shape][0](draft)
     functions: list[str] = []
     for name in draft.write.needs:

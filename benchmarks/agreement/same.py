@@ -37,7 +37,8 @@ class Pair:
 
     read: str  # what the checker calls it
     seen: str  # what the live witness calls it
-    # "line": both point at it; "trail": they name a line both; "code": nothing
+    # "line": both point at it; "trail": they name a line both; "owner": they name one optimizer;
+    # "code": nothing
     shares: str
     why: str
     confirms: bool = True  # is what was read seen live by this? If not, it only explains what was
@@ -75,6 +76,12 @@ PAIRS = (
         "ZG501",
         "trail",
         "the same: a clear by hand may be named by the line of another one",
+    ),
+    Pair(
+        "ZG302",
+        "ZG302",
+        "owner",
+        "an update that is owed: of several steps of one optimizer either may be named",
     ),
     Pair(
         "ZG203",
@@ -121,6 +128,8 @@ def sameness(read: Said, seen: Said, *, confirming: bool = False) -> str:
         if pair.shares == "code":
             return pair.name
         if pair.shares == "line" and read.line == seen.line:
+            return pair.name
+        if pair.shares == "owner" and read.owner == seen.owner:
             return pair.name
         if pair.shares == "trail" and read.lines & seen.lines:
             return pair.name

@@ -36,9 +36,14 @@ def _loop(draft: Draft, body: list[Node]) -> list[Node]:
 
 
 def _rounds(draft: Draft, inner: list[Node], *, counts: bool) -> list[Node]:
-    kind = draft.random.choices(["for", "while", "endless"], [20, 2, 2])[0]
+    head: list[Node]
+    kind = draft.random.choices(["for", "while", "endless", "iterator"], [20, 2, 2, 1.5])[0]
+    if kind == "iterator":
+        head = [Line("x = next(batches)")]
+        loop = Block("for i in range(len(loader)):", [*head, *inner], "loop: iterator")
+        return [Line("batches = iter(loader)"), loop]
     if kind == "while":
-        head: list[Node] = [Line("x = loader[at]"), Line("i = at"), Line("at += 1")]
+        head = [Line("x = loader[at]"), Line("i = at"), Line("at += 1")]
         return [Line("at = 0"), Block("while at < len(loader):", [*head, *inner], "loop: while")]
     if kind == "endless" and not counts:
         stop = Block("if x is None:", [Line("break")])
@@ -97,6 +102,21 @@ def _class(draft: Draft) -> list[Node]:
     return [Block("class Trainer:", methods), Line(""), Line(""), Line("Trainer().train(loader)")]
 
 
+def _driven(draft: Draft) -> list[Node]:
+    """A class that does one batch, and a loop outside that calls it."""
+    if not _is_free(draft):
+        return _class(draft)
+    methods: list[Node] = [Block("def __init__(self):", _made(draft)), Line("")]
+    before = [*draft.before, *draft.after_epoch]
+    if any("self." in line for line in render(before)):
+        return _class(draft)
+    name = draft.random.choice(["train_batch", "__call__"])
+    methods.append(Block(f"def {name}(self, x):", draft.body))
+    call = Line("trainer(x)" if name == "__call__" else "trainer.train_batch(x)")
+    made = Line("trainer = Trainer()")
+    return [Block("class Trainer:", methods), Line(""), Line(""), made, *_loop(draft, [call])]
+
+
 def _nested(draft: Draft) -> list[Node]:
     """A function in a function, over the names around it."""
     if not _is_free(draft):
@@ -113,5 +133,6 @@ SHAPES: dict[str, tuple[Callable[[Draft], list[Node]], float]] = {
     "parameters": (_parameters, 3),
     "per batch": (_per_batch, 3),
     "class": (_class, 4),
+    "driven": (_driven, 3),
     "nested": (_nested, 2),
 }

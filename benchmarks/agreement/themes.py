@@ -68,7 +68,7 @@ def gan(draft: Draft) -> None:
     d_part += draft.write.step(d)
     g_loss = f"{d.net}({g.net}(x)).sum()"
     g_part = [*draft.write.clear(g), *draft.write.backward(g_loss), *draft.write.step(g)]
-    if draft.chance(0.25):
+    if draft.chance(0.33):
         d_part = [Block("for part in range(3):", d_part, "loop: critic")]
         draft.body += [*d_part, *g_part]
         return
@@ -215,11 +215,11 @@ def unseen(draft: Draft) -> None:
 def usual(draft: Draft, pair: Pair, loss: str) -> None:
     """Write clear, backward and step of one loss, in an order that is right."""
     clear, fill = draft.write.clear(pair), draft.write.backward(loss)
-    if not draft.write.scaler and draft.chance(0.11):
+    if not draft.write.scaler and draft.chance(0.3):
         name = draft.write.helper("learn")
         draft.body.append(Line(f"{name}({pair.opt}, {loss})", "step: helper that does it all"))
         return
-    if draft.chance(0.13):
+    if draft.chance(0.3):
         name = draft.write.helper("advance_and_reset")
         step: list[Node] = [Line(f"{name}({pair.opt})", "step: helper that clears")]
     else:

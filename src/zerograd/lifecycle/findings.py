@@ -169,7 +169,7 @@ def explain(
     return Finding(
         rule=rule,
         spot=story.spot,
-        message=rule.summary.format_map(names),
+        message=(story.summary or rule.summary).format_map(names),
         advice=rule.advice.format_map(names),
         owner=event.owner,
         trail=tuple(trail),

@@ -193,10 +193,12 @@ class Judge:
     def _judge_windows(self, event: Event) -> tuple[Window | None, list[WindowFault]]:
         if event.leaf:
             return None, []
+        states = [self.state(bucket) for bucket in event.reach]
+        if event.kind is EventKind.CLIP and any(map(_is_used_or_unknown, states)):
+            return None, []  # a rule of its own, and no clip that came too soon
         if event.kind not in _STEPS:
             self._windows.feed(event, self._held(event.reach))
             return None, []
-        states = [self.state(bucket) for bucket in event.reach]
         bare = any(state.seen for state in states) and all(
             state.phase(event.owner) is Phase.EMPTY and not state.unknown for state in states
         )
@@ -212,6 +214,11 @@ class Judge:
         else:
             state = BucketState(lost=fault.drop)
         return explain(self._rules[fault.code], event, state)
+
+
+def _is_used_or_unknown(state: BucketState) -> bool:
+    used = bool(state.contributions) and all(each.used_by for each in state.contributions)
+    return used or state.unknown
 
 
 def _is_judged_at(rule: Rule, kind: EventKind) -> bool:

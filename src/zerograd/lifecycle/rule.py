@@ -47,6 +47,7 @@ class Story:
     spot: Spot
     trail: tuple[tuple[Spot | None, str], ...] = ()
     names: tuple[tuple[str, str], ...] = ()  # more words for the rule's templates
+    summary: str = ""  # what to say instead of the rule's own summary, where it came otherwise
 
 
 Breaks = Callable[[BucketState, Event], bool]

@@ -37,6 +37,7 @@ class Window:
     synchronised: Counts = ()  # backwards that all-reduced over ranks, by spot
     is_first: bool = False  # of its owner
     counted: bool | None = None  # does a counter decide when it ends? None: not known
+    clipped: Spot | None = None  # a clip before each backward, and none after the last one
 
     @property
     def size(self) -> int:
@@ -116,6 +117,8 @@ def window_faults(windows: Sequence[Window]) -> list[WindowFault]:
     if min(_most(last.synchronised), _most(before.synchronised)) >= 2:
         spot = max(last.synchronised, key=lambda each: each[1])[0]
         faults.append(WindowFault("ZG505", spot))
+    if last.clipped is not None and last.clipped == before.clipped and last.used and before.used:
+        faults.append(WindowFault("ZG304", last.clipped))
     return faults
 
 
@@ -188,8 +191,12 @@ class _Open:
     averaged: bool | None = None
     synchronised: Counter[Spot] = field(default_factory=Counter)
     taken: Drop | None = None
+    clip: Spot | None = None  # since the last backward
+    clipped: Spot | None = None  # before each backward so far
 
     def fill(self, event: Event, held: Iterable[str]) -> None:
+        self.clipped = self.clip if not self.waiting or self.clip == self.clipped else None
+        self.clip = None
         _count(self.waiting, event.spot)
         self.filled.update(held)
         self.shared.discard(event.spot)
@@ -203,13 +210,15 @@ class _Open:
         self.waiting = Counter({event.spot: 1})
         self.filled.update(held)
         self.lost.clear()
-        self.drop = self.within = None
+        self.drop = self.within = self.clip = self.clipped = None
         self.clears.clear()
 
     def clear(self, event: Event) -> None:
         self.filled.difference_update(event.reach)
         if self.filled:
             return  # some buckets still hold it
+        if self.waiting:
+            self.clip = self.clipped = None  # what was clipped is gone
         dropped = {spot: n for spot, n in self.waiting.items() if spot not in self.shared}
         if self.waiting and not dropped and not event.inside and event.finite:
             self.taken = Drop(next(iter(self.waiting)), event.spot, shared=True)
@@ -223,6 +232,7 @@ class _Open:
             self.within = Drop(next(iter(dropped)), event.spot, event.finite)
         self.waiting.clear()
         self.shared.clear()
+        self.synchronised.clear()  # the next backward begins anew
 
     def share(self, used: Iterable[Spot]) -> None:
         self.shared.update(spot for spot in used if spot in self.waiting)
@@ -239,11 +249,13 @@ class _Open:
             self.averaged,
             tuple(self.synchronised.items()),
             self.taken,
+            self.clip,
+            self.clipped,
         )
 
     @classmethod
     def thawed(cls, frozen: Any) -> _Open:
-        waiting, filled, shared, lost, drop, clears, within, averaged, synchronised, taken = frozen
+        waiting, filled, shared, lost, drop, clears, within, averaged, synchronised, *rest = frozen
         return cls(
             Counter(dict(waiting)),
             set(filled),
@@ -254,7 +266,7 @@ class _Open:
             within,
             averaged,
             Counter(dict(synchronised)),
-            taken,
+            *rest,
         )
 
     def close(self, step: Event, bare: bool, is_first: bool) -> Window:
@@ -271,6 +283,7 @@ class _Open:
             synchronised=tuple(self.synchronised.items()),
             is_first=is_first,
             counted=step.counted,
+            clipped=self.clipped if self.clip is None else None,
         )
 
 
@@ -298,6 +311,8 @@ class WindowLog:
                 self._open.setdefault(owner, _Open()).assign(event, buckets)
             elif event.kind is EventKind.CLEAR and owner in self._open:
                 self._open[owner].clear(event)
+            elif event.kind is EventKind.CLIP:
+                self._open.setdefault(owner, _Open()).clip = event.spot
 
     def step(self, event: Event, bare: bool) -> tuple[Window, list[WindowFault]]:
         """Close the window of the owner that steps; return it, and what the last ones break."""

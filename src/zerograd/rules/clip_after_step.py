@@ -6,6 +6,8 @@ from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.rule import Over, Rule, RuleKind, Severity, Story, Witness
 from zerograd.lifecycle.state import BucketState
 
+_TOO_SOON = "gradients are clipped before backward() has filled them, so the clip does nothing"
+
 
 def _breaks(before: BucketState, event: Event) -> bool:
     # A step of another optimizer on the same loss has not used this bucket: the next one may.
@@ -16,7 +18,8 @@ def _breaks(before: BucketState, event: Event) -> bool:
 
 def _tells(before: BucketState, event: Event) -> Story:
     if not before.contributions:
-        return Story(event.spot, ((event.spot, "comes before there is anything to clip"),))
+        trail = ((event.spot, "comes before there is anything to clip"),)
+        return Story(event.spot, trail, summary=_TOO_SOON)
     used = before.contributions[-1]
     return Story(
         event.spot,

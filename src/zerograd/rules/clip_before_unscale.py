@@ -34,4 +34,5 @@ RULE = Rule(
     on=frozenset({EventKind.CLIP}),
     breaks=_breaks,
     tells=_tells,
+    once_seen=True,
 )

@@ -162,7 +162,8 @@ def _scales(statement: ast.Assign | ast.AugAssign | ast.Expr) -> bool:
     if isinstance(statement, ast.Assign):
         return _assigns(statement) and isinstance(statement.value, (ast.BinOp, ast.Call))
     if isinstance(statement, ast.AugAssign):
-        return _assigns(statement) and isinstance(statement.op, (ast.Div, ast.Mult))
+        factor = isinstance(statement.op, (ast.Div, ast.Mult)) and not _is_zero(statement.value)
+        return factor and _assigns(statement)
     call = statement.value
     return (
         isinstance(call, ast.Call)
@@ -176,7 +177,8 @@ def _clears(statement: ast.Assign | ast.AugAssign | ast.Expr) -> bool:
     if isinstance(statement, ast.Assign):
         return _is_none(statement.value) and any(map(_is_grad, statement.targets))
     if isinstance(statement, ast.AugAssign):
-        return _mentions_grad(statement.target) and isinstance(statement.op, ast.Mult)
+        factor = isinstance(statement.op, ast.Mult) and _is_zero(statement.value)
+        return factor and _mentions_grad(statement.target)
     call: ast.expr = statement.value
     if isinstance(call, (ast.ListComp, ast.GeneratorExp)):
         call = call.elt  # [p.grad.zero_() for p in …]
@@ -192,6 +194,10 @@ def _clears(statement: ast.Assign | ast.AugAssign | ast.Expr) -> bool:
 
 def _is_grad(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "grad"
+
+
+def _is_zero(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 0
 
 
 def _is_none(node: ast.AST) -> bool:

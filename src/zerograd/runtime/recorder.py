@@ -81,20 +81,21 @@ class Recorder(Feeding):
 
     # What the parts do not hear.
 
-    def measured(self, norm: Any) -> None:
+    def measured(self, parameters: Any, norm: Any) -> None:
         if self.curves:
             self.curves.hold_norm(norm)
             if self.ride is not None:
                 self.ride.has_norm = self.curves.has_norm
+        if self.ride is None:
+            mask = self._mask_of(parameters)
+            held = [each for each in self.backwards.in_sight() if each.bit & mask]
+            self.unseen.before_use(held, self.sites.here(3))
 
     def clips(self, parameters: Any, norm: Any) -> None:
         number = None
         if self.curves and self.curves.are_wanted(self.memo.rounds):
             number = self.curves.take("norm", norm)
-        mask = 0
-        for parameter in [parameters] if isinstance(parameters, Tensor) else parameters:
-            bucket = self.partition.bucket_of(parameter)
-            mask |= bucket.bit if bucket is not None else 0
+        mask = self._mask_of(parameters)
         if not mask:
             return
         site = self.sites.here(3)
@@ -110,6 +111,13 @@ class Recorder(Feeding):
             event = Event(EventKind.CLIP, name, site.spot, self.names_of(mask), site.text)
             symbol = self.new(key, event, self.call_here(ride.CLIP, None))
         self.feed(symbol, "grad_norm", number)
+
+    def _mask_of(self, parameters: Any) -> int:
+        mask = 0
+        for parameter in [parameters] if isinstance(parameters, Tensor) else parameters:
+            bucket = self.partition.bucket_of(parameter)
+            mask |= bucket.bit if bucket is not None else 0
+        return mask
 
     def clipped(self, parameters: Any) -> None:
         self.backwards.look_again()

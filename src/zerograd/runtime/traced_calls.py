@@ -69,8 +69,12 @@ def clipping(original: Any) -> Any:
         norm = kwargs.get("total_norm", args[2] if len(args) > 2 else None)
         if bound == float("inf"):
             for listener in listeners:
-                listener.measured(norm)
-            return original(*args, **kwargs)
+                listener.measured(parameters, norm)
+            result = original(*args, **kwargs)
+            if ride is None:  # multiplied by one: nothing has changed but the version
+                for listener in listeners:
+                    listener.clipped(parameters)
+            return result
         if ride is not None and ride.ticks(_CLIP):
             return original(*args, **kwargs)
         for listener in listeners:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 # A gradient that is read, and not only asked for or cleared.
-_TAKEN = re.compile(r"(?<!del )\b\w+\.grad\b(?!\s*=|\s*\*=|\s+is\b|(\.data|\.detach)?\.?\w*_\()")
+_TAKEN = re.compile(
+    r"(?<!del )\b(?!autograd\b)\w+\.grad\b(?!\s*=|\s*\*=|\s+is\b|(\.data|\.detach)?\.?\w*_\()"
+)
 
 
 CLEARED_LAST = (
@@ -39,6 +41,11 @@ class EarlyClears:
         self._keys = {number: key for key, number in atoms.items()}
         self._uses: dict[tuple[str, bool], set[str]] = {}
         self._late: set[int] = set()  # clears that come just before the last loss of a window
+        self._assigned = {
+            each.event.backward or str(each.event.spot)
+            for each in buckets.happenings
+            if each.kind is EventKind.ASSIGN and each.event is not None
+        }
         self._names = {
             each.optimizer.key: each.name
             for each in reversed(buckets.happenings)
@@ -131,8 +138,10 @@ class EarlyClears:
             return
         varies = any(self._program.varies(loop, key) for key in node.inner | node.behind)
         text = node.unit.text_of(loop.node) if loop.node is not None else ""
-        if not text or (".grad" in text and _TAKEN.search(text)):
-            return  # each round's gradients are kept elsewhere
+        if not text:
+            return
+        # Each round's gradients may be kept elsewhere.
+        taken = ".grad" in text and bool(_TAKEN.search(text))
         assert node.event is not None
         for owner, holding in self._buckets.holdings.items():
             held = [b for b in node.event.buckets if b in holding]
@@ -140,7 +149,7 @@ class EarlyClears:
                 continue
             dropped = [self._dropped_each_round(node, bucket, owner, loop) for bucket in held]
             if all(lost for lost, _ in dropped):
-                certain = not varies and all(all_ for _, all_ in dropped)
+                certain = not varies and not taken and all(all_ for _, all_ in dropped)
                 yield self._names.get(owner, owner), dropped[0][0][0], certain
                 return
 
@@ -166,8 +175,8 @@ class EarlyClears:
     ) -> tuple[list[BucketState], bool]:
         """Return the states in which the clear throws away what the round before it filled.
 
-        And whether it throws away all that there is then. None, if the step is there for
-        something else than the last such round's loss.
+        And whether it throws away all that there is then, while the step is there for nothing
+        else than the last such round's loss. None, if it is not there for that.
         """
         inside = {
             each.event.backward or str(each.event.spot)
@@ -175,7 +184,7 @@ class EarlyClears:
             if each.kind is EventKind.BACKWARD and each.event is not None and each.loop is loop
         }
         used = self._stepped_on(owner)
-        if not used or not used <= inside:
+        if not used & inside:
             return [], False
         states = [self._flow.states[n][0] for n, _ in self._flow.reached[id(node)].get(bucket, ())]
         fresh = [
@@ -186,7 +195,7 @@ class EarlyClears:
             for state in fresh
         ]
         lost = [state for state, each in zip(fresh, unused, strict=True) if any(each)]
-        return lost, all(map(all, unused))
+        return lost, used <= inside and all(map(all, unused))
 
     def _counts(self, guard: str) -> bool:
         """Is it a remainder or Accelerate's boundary, which only a loop can have?"""
@@ -276,8 +285,8 @@ class EarlyClears:
 
     def _is_meant(self, each: Contribution, owner: str, guard: str) -> bool:
         """Is it a loss for `owner`: its step uses it, and it is proved or nobody else could?"""
-        if each.backward not in self._stepped_on(owner):
-            return False
+        if each.backward not in self._stepped_on(owner) or each.backward in self._assigned:
+            return False  # what is assigned adds nothing up
         if owner in each.fills:
             return True
         others = {

@@ -200,6 +200,13 @@ def _may_hide_a_backward(step: Happening) -> bool:
     return acts(text) or not _LOSS.search(text) or bool(_HANDED.search(text))
 
 
+def only_moves_a_schedule(node: Happening) -> bool:
+    """Does the loop around it speak of no loss and call nothing that could go back?"""
+    loop = node.loop.node if node.loop is not None and not node.loop.pseudo else None
+    text = node.unit.text_of(loop) if loop is not None else ""
+    return bool(text) and not (acts(text) or _LOSS.search(text) or _HANDED.search(text))
+
+
 def acts(text: str) -> bool:
     """Does it call something that by its name fills gradients, or trains?
 

@@ -35,6 +35,7 @@ from zerograd.static.engine.vain import (
     CLIPPED_TOO_SOON,
     is_clipped_after_clear,
     is_clipped_too_soon,
+    may_find_nothing,
 )
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ class Judgement(Leaks):
                 elif not found and is_clipped_after_clear(node, self._buckets, self._flow):
                     finding = self._finding(node, "ZG304", INITIAL, True)
                     yield replace(finding, message=CLIPPED_AFTER_CLEAR)
+                elif not found and may_find_nothing(node, self._flow):
+                    yield self._finding(node, "ZG304", INITIAL, False)
             elif node.kind is EventKind.CLEAR:
                 for name, state, certain in self._cleared_early(node):
                     step = self._step_before(node, state)
@@ -341,7 +344,7 @@ class Judgement(Leaks):
         names = {"owner": name, **{k: v for k, v in story.names if k != "owner"}}
         if "scaler" in names:
             names["scaler"] = names["scaler"].split("@", 1)[0]
-        message = rule.summary.format_map(names)
+        message = (story.summary or rule.summary).format_map(names)
         advice = rule.advice.format_map(names)
         finding = replace(finding, message=message, advice=advice, owner=name, certain=certain)
         if node.optimizer is not None and is_by_hand(node.optimizer):

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
+from zerograd.static.engine.emptiness import only_moves_a_schedule
 from zerograd.static.engine.ir import Happening
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ def is_clipped_scaled(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
     """
     assert clip.event is not None
     mine = set(clip.event.buckets)
+    if only_moves_a_schedule(clip):
+        return False
     if any(
         each.kind is EventKind.UNSCALE
         or (each.kind is EventKind.BACKWARD and each.event and mine & set(each.event.buckets))
@@ -77,12 +80,12 @@ def is_clipped_scaled(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
         and step.loop is clip.loop
         and step.event is not None
         and not mine.isdisjoint(step.event.buckets)
-        and _are_on_one_way(clip, step, flow)
+        and are_on_one_way(clip, step, flow)
         for step in later
     )
 
 
-def _are_on_one_way(one: Happening, other: Happening, flow: Flow) -> bool:
+def are_on_one_way(one: Happening, other: Happening, flow: Flow) -> bool:
     """May both happen in one round, for all that the conditions around them say?"""
     mine, theirs = (
         {literals for pairs in flow.reached.get(id(node), {}).values() for _, literals in pairs}

@@ -71,9 +71,30 @@ def unused(
             text = _without_comments(node.unit.source.lines)
             certain = handed is Handed.TO_NOBODY and not _measures(text)
             yield _finding(node, node.name, certain, instead)
+    for owner in buckets.optimizers.keys() - steps.keys() - told:
+        yield from _cleared_among_others(owner, buckets)
     for owner, own in steps.items():
         if owner not in told and len(steps) == 1:
             yield from _waits_in_vain(owner, own, buckets, flow, fixed)
+
+
+def _cleared_among_others(owner: str, buckets: Buckets) -> Iterator[Finding]:
+    """Yield the clear of several optimizers, as a loop over a list has, if this one is filled."""
+    held = set(buckets.holdings[owner])
+    filled = any(
+        each.kind is EventKind.BACKWARD and each.event is not None and owner in each.event.fills
+        for each in buckets.happenings
+    )
+    for node in buckets.happenings:
+        if (
+            filled
+            and node.kind is EventKind.CLEAR
+            and node.event is not None
+            and node.loop is not None
+            and held < set(node.event.buckets)
+        ):
+            yield _finding(node, _last(owner), False)
+            return
 
 
 def _waits_in_vain(

@@ -13,6 +13,7 @@ from zerograd.static.engine.emptiness import acts
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening, Loop
 from zerograd.static.engine.unit import FunctionNode
+from zerograd.static.engine.unscaled import are_on_one_way
 from zerograd.static.engine.words import CLIPS
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ def is_clipped_too_soon(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
     later = [each for each in inside[at:] if each.kind in (*_FILLS, EventKind.STEP)]
     steps = [each for each in later if each.kind is EventKind.STEP and each.loop is clip.loop]
     if not steps or later[0].kind not in _FILLS or later[0].loop is not clip.loop:
+        return False
+    if not are_on_one_way(clip, later[0], flow):
         return False
     begin = getattr(clip.loop.node, "lineno", clip.spot.line)
     return not acts("\n".join(clip.unit.source.lines[begin : clip.spot.line - 1]))
@@ -135,6 +138,19 @@ def _is_in_no_loss(after: list[ast.stmt]) -> bool:
             value = part.value if isinstance(part, ast.Expr) else None
             return not (isinstance(value, ast.Call) and path_of(value.func).endswith(".backward"))
     return True
+
+
+def may_find_nothing(clip: Happening, flow: Flow) -> bool:
+    """Is there a way on which all that is clipped here has been cleared, and not filled since?"""
+    assert clip.event is not None
+    if clip.loop is None:
+        return False
+    for bucket in clip.event.buckets:
+        pairs = flow.reached[id(clip)].get(bucket, ())
+        states = [flow.states[number][0] for number, _ in pairs]
+        if not any(each.seen and not each.contributions and not each.unknown for each in states):
+            return False
+    return bool(clip.event.buckets)
 
 
 def _finds_nothing(clip: Happening, flow: Flow) -> bool:

@@ -47,7 +47,7 @@ def window_findings(
             yield _finding(window, "ZG502", window.step.spot)
         if not window.emptied and _is_summed(window):
             yield _finding(window, "ZG503", window.step.spot)
-        if _synchronises_each(window.step):
+        if not window.emptied and _synchronises_each(window.step):
             yield _finding(window, "ZG505", window.backwards[0].spot)
 
 
@@ -70,10 +70,13 @@ def _loops_of_their_own(buckets: Buckets, flow: Flow) -> Iterator[Finding]:
             and each.event is not None
             and each.event.fills == {owner}
         ]
-        # What is stepped or cleared in there as well is no window of that loop.
+        # What is stepped or cleared in there as well is no window of that loop, nor is what is
+        # cleared between it and the step.
+        between = buckets.happenings[: buckets.happenings.index(step)]
+        between = between[between.index(filled[-1]) :] if filled and filled[-1] in between else []
         others = [
             each
-            for each in inner
+            for each in (*inner, *between)
             if each.kind in (EventKind.STEP, EventKind.CLEAR)
             and each.event is not None
             and not set(each.event.buckets).isdisjoint(step.event.buckets)
