@@ -12,6 +12,7 @@ from zerograd.rules import BY_CODE
 from zerograd.static.engine.emptiness import acts
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening, Loop
+from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.unscaled import are_on_one_way
 from zerograd.static.engine.words import CLIPS
@@ -93,11 +94,11 @@ def clipped_before_its_loss(program: Program) -> Iterator[Finding]:
     unit = program.main
     if not any(f"{name}(" in unit.source.text for name in CLIPS):
         return
-    for function in ast.walk(unit.source.tree):
+    for function in statements_in(unit.source.tree.body):
         if not isinstance(function, FunctionNode) or not unit.mentions(function, ".backward("):
             continue
         for at, part in enumerate(function.body):
-            clip = _clip_in(part)
+            clip = _clip_in(part) if unit.mentions(part, "clip") else None
             if clip is None:
                 continue
             before, after = function.body[:at], function.body[at + 1 :]
