@@ -370,6 +370,7 @@ def test_many_optimizers_that_come_and_go_leave_nothing_behind():
                 inner.step()
         assert len(watching._recorder.owners.by_name) <= 4
         assert len(watching._recorder.partition.buckets) <= 8
+        assert len(watching._recorder.partition) <= 16  # parameters
     assert watching.findings == []
 
 

@@ -249,11 +249,11 @@ class Partition:
         return new
 
     def drop(self, buckets: Iterable[Bucket]) -> None:
-        """Forget buckets whose parameters are gone."""
-        for bucket in buckets:
+        """Forget buckets, and their parameters, most of which are gone."""
+        dropped = frozenset(buckets)
+        for bucket in dropped:
             self.by_name.pop(bucket.name, None)
-            for parameter in bucket.parameters():
-                self._home.pop(id(parameter), None)
+        self._home = {key: each for key, each in self._home.items() if each[1] not in dropped}
         self._renew()
 
     def sweep(self) -> list[Bucket]:
