@@ -190,6 +190,9 @@ class _Judge:
             self.clipped.pop(bucket, None)
         if event.scaler is not None:
             self._scaler_step(event)
+            for _, backward in (each for state in states for each in state.contributions):
+                if backward.scaler is None:  # divided by a factor that was never in it
+                    self._add("ZG303", backward.line, event.line, sure=False)
         elif any(state.scaler is not None for state in states):
             self._add("ZG303", event.line)
         if "STALE" in phases:
