@@ -56,8 +56,15 @@ def _double(draft: Draft, spots: list[Place]) -> bool:
 
 def _swap(draft: Draft, spots: list[Place]) -> bool:
     (held, at), (other, there) = draft.random.choice(spots), draft.random.choice(spots)
-    held[at], other[there] = other[there], held[at]
+    one, two = held[at], other[there]
+    if one is not two and (_is_inside(one, two) or _is_inside(two, one)):
+        return False  # a block cannot stand in itself
+    held[at], other[there] = two, one
     return True
+
+
+def _is_inside(node: Node, block: Node) -> bool:
+    return any(inner[at] is node for inner, at in places([block]))
 
 
 def _guard(draft: Draft, spots: list[Place]) -> bool:
