@@ -219,11 +219,11 @@ def _use(
 
 
 def _used(contribution: Contribution, event: Event, only_filled: bool) -> Contribution:
-    owner, is_read = frozenset({event.owner}), event.leaf and only_filled
+    owner = frozenset({event.owner})
     return replace(
         contribution,
         used_by=contribution.used_by | owner,
-        read_by=contribution.read_by | (owner if is_read else frozenset()),
+        read_by=contribution.read_by | (owner if event.leaf else frozenset()),
         # a holder's own step is what its trail is about
         used_at=(contribution.used_at or event.spot) if only_filled else event.spot,
     )

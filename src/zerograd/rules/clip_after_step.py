@@ -11,8 +11,9 @@ _TOO_SOON = "gradients are clipped before backward() has filled them, so the cli
 
 def _breaks(before: BucketState, event: Event) -> bool:
     # A step of another optimizer on the same loss has not used this bucket: the next one may.
+    # Nor is it used by who looks at the gradient of an input.
     return bool(before.contributions) and all(
-        each.used_by & before.stepped for each in before.contributions
+        (each.used_by - each.read_by) & before.stepped for each in before.contributions
     )
 
 

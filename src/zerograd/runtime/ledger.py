@@ -145,9 +145,8 @@ class Ledger:
         if code in _ON_NOTHING:
             # Values may have come by a way that moves no counter.
             return not any(bucket.gradients(1) and looks.norm(bucket) > 0 for bucket in buckets)
-        if code in ("ZG501", "ZG503") and not event.counted:
-            # A guard that throws away what it dislikes, or steps on what it likes, may do so a
-            # few times in a row.
+        if code == "ZG501" and not event.counted:
+            # A guard that throws away what it dislikes may do so a few times in a row.
             return self._tries[finding.key] > SURE_OF_A_WINDOW
         if code == "ZG402" and all(each.is_moved() for each in buckets):
             return False  # back to where the first step began: a search for a length of step

@@ -320,6 +320,17 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
             owner.items[place] = program.christened(frame, value, path_of(target))
         elif isinstance(owner, Named) and isinstance(value, Optimizer):
             program.christened(frame, value, path_of(target))
+        elif isinstance(target.value, ast.Name) and isinstance(value, Tensor) and value.deps:
+            _write_into(frame, target.value.id, owner, index, value)
+
+
+def _write_into(frame: Frame, name: str, owner: Value, index: Value, value: Tensor) -> None:
+    """`out[:, i] = net(x)`: what is computed from `out` goes back through the network too."""
+    if isinstance(index, Constant) and isinstance(index.value, str):
+        return  # an item of some dict
+    before = Tensor(sure=False) if owner is NOTHING or isinstance(owner, Named) else owner
+    if isinstance(before, Tensor):
+        frame.assign(name, Arguments([before, value], {}).computed())
 
 
 def _says_more(target: ast.expr, path: str) -> bool:

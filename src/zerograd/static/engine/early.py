@@ -155,18 +155,14 @@ class EarlyClears:
 
     def _steps_around_only(self, owner: str, loop: Loop) -> bool:
         """Do all steps of the owner stand in loops around this one?"""
-        around = set()
-        outer = loop.parent
-        while outer is not None:
-            around.add(id(outer))
-            outer = outer.parent
+        around = set(_around(loop.parent))
         steps = [
             each
             for each in self._buckets.happenings
             if each.kind is EventKind.STEP and each.event and each.event.owner == owner
         ]
         return bool(steps) and all(
-            each.loop is not None and id(each.loop) in around and not each.loop.pseudo
+            each.loop is not None and each.loop in around and not each.loop.pseudo
             for each in steps
         )
 
@@ -207,6 +203,7 @@ class EarlyClears:
 
         With it, all conditions around that step.
         """
+        around = set(_around(node.loop))
         for each in self._buckets.happenings:
             if each.kind is not EventKind.STEP or each.optimizer is None:
                 continue
@@ -214,7 +211,9 @@ class EarlyClears:
                 atom = self._program.atoms.get(key)
                 known = key in self._keys.values()
                 counts = known and atom is not None and atom.counter
-                if counts and each.loop is not None and self._program.varies(each.loop, key):
+                # a clear outside the loop that is counted comes once for all of its rounds
+                counted = each.loop if counts and each.loop in around else None
+                if counted is not None and self._program.varies(counted, key):
                     yield each.optimizer.key, key, each.guards | each.behind
 
     def _stepping_side(self, owner: str, guard: str) -> int:
@@ -320,3 +319,10 @@ class EarlyClears:
 
 def _example(states: list[BucketState]) -> BucketState:
     return next(state for state in states if any(not each.used_by for each in state.contributions))
+
+
+def _around(loop: Loop | None) -> Iterable[Loop]:
+    """Yield the loop and those around it."""
+    while loop is not None:
+        yield loop
+        loop = loop.parent

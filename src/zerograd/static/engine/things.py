@@ -12,7 +12,13 @@ from zerograd.static.engine.ir import Haze
 from zerograd.static.engine.keepers import ask
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.scalers import scaler_method
-from zerograd.static.engine.training import clear, clip, fill, optimizer_method
+from zerograd.static.engine.training import (
+    clear,
+    clip,
+    fill,
+    is_handed_a_loss,
+    optimizer_method,
+)
 from zerograd.static.engine.unseen import (
     clear_by_hook,
     forward,
@@ -144,6 +150,9 @@ def thing_method(
             return optimizer_method(frame, node, optimizer, called, arguments)
         if name == "step" and arguments.all() and is_pipeline_name(receiver or path):
             frame.emit(Haze(None, whole=False))  # the schedule of a pipeline goes back by itself
+        is_several = isinstance(arguments.first(), Several) and is_handed_a_loss(arguments)
+        if name == "step" and is_several:
+            frame.emit(Haze(None, whole=True))  # it weighs the losses of tasks, and goes backward
         if name != "step":
             # no tensor has it: then this is a network after all, and holds what it was made from
             target = base

@@ -177,9 +177,10 @@ def optimizer_method(
         frame.emit(Haze(keys_of(optimizer), whole=True))
         return NOTHING
     if name == "step":
-        if _is_handed_a_loss(arguments):
-            # A closure that is not seen, or a loss: then it goes back, and perhaps clears, itself.
-            frame.emit(Haze(keys_of(optimizer), whole=True))
+        if is_handed_a_loss(arguments):
+            # A closure that is not seen, or losses: then it goes back, and perhaps clears, itself,
+            # and what the losses reach may be more than it holds.
+            frame.emit(Haze(None, whole=True))
         elif not _is_context(frame, arguments):
             step(frame, node, optimizer, arguments, receiver)
     elif name in ("zero_grad", "clear_grad", "zero_grads"):
@@ -215,11 +216,12 @@ def optimizer_method(
     return NOTHING
 
 
-def _is_handed_a_loss(arguments: Arguments) -> bool:
+def is_handed_a_loss(arguments: Arguments) -> bool:
+    """Is the first argument a loss, or several, or by its name one or a closure that makes one?"""
     first = arguments.first() if arguments.positional else arguments.named.get("closure", NOTHING)
     if isinstance(first, Named):
         return not _LOSSES.isdisjoint(words_of(first.path))
-    return isinstance(first, Tensor)
+    return any(isinstance(each, Tensor) for each in leaves_of(first))
 
 
 def _is_context(frame: Frame, arguments: Arguments) -> bool:

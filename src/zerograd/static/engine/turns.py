@@ -6,7 +6,9 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.stores import statements_in
+from zerograd.static.engine.words import is_scaler_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.unit import Unit
@@ -44,7 +46,8 @@ def _acting(unit: Unit, body: list[ast.stmt]) -> Iterator[ast.expr]:
                     and isinstance(each.func, ast.Attribute)
                     and each.func.attr in _ACTS
                 ):
-                    yield each.func.value
+                    by_scaler = each.args and is_scaler_name(path_of(each.func.value))
+                    yield each.args[0] if by_scaler else each.func.value
 
 
 def _looked_up_into(names: set[str], body: list[ast.stmt], targets: set[str]) -> set[str]:
