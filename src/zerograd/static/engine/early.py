@@ -162,8 +162,7 @@ class EarlyClears:
             if each.kind is EventKind.STEP and each.event and each.event.owner == owner
         ]
         return bool(steps) and all(
-            each.loop is not None and each.loop in around and not each.loop.pseudo
-            for each in steps
+            each.loop is not None and each.loop in around and not each.loop.pseudo for each in steps
         )
 
     def _dropped_each_round(
