@@ -26,6 +26,7 @@ from zerograd.static.engine.unseen import forward, is_emptying, unseen
 from zerograd.static.engine.values import (
     NOTHING,
     Accelerator,
+    Bound,
     Class,
     Constant,
     Engine,
@@ -86,6 +87,9 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
         return frame.program.instantiate(frame, node, callee.unit, arguments)
     if isinstance(callee, External):
         return _external(frame, node, callee.dotted, arguments)
+    if isinstance(callee, Bound):
+        read = _METHODS.get(type(callee.of), thing_method)
+        return read(frame, node, callee.of, callee.name, arguments)
     if isinstance(callee, Scaler):
         return run_scaler(frame, node, arguments, _plain_name(node))
     if isinstance(callee, Instance):

@@ -13,11 +13,13 @@ from zerograd.static.engine.conditions import test_of
 from zerograd.static.engine.emit import emit
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.gradients import touch
-from zerograd.static.engine.ir import PAUSE
+from zerograd.static.engine.ir import PAUSE, Haze
 from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.objects import TooLong
+from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import (
     NOTHING,
+    Bound,
     Constant,
     External,
     Function,
@@ -104,12 +106,15 @@ def _use_leaf(frame: Frame, node: ast.Attribute, leaf: Leaf) -> None:
     )
 
 
+_OF_OPTIMIZERS = frozenset(("param_groups", "step", "zero_grad"))
+
+
 def attribute(frame: Frame, base: Value, name: str) -> Value:
     """Return the attribute `name` of a value."""
     if isinstance(base, External):
         return External(f"{base.dotted}.{name}")
     if isinstance(base, Named):
-        if name == "param_groups" and is_optimizer_name(base.path):
+        if name in _OF_OPTIMIZERS and is_optimizer_name(base.path):
             return _optimizer_attribute(frame.program.named_optimizer(base.path), name)
         return Gradient(base) if name == "grad" else Named(f"{base.path}.{name}")
     if isinstance(base, Instance):
@@ -143,6 +148,8 @@ def _module_attribute(frame: Frame, base: Module, name: str) -> Value:
         return base
     if name == "grad":  # then this part is a parameter
         return Gradient(base)
+    if name == "zero_grad":
+        return Bound(base, name)
     path = f"{base.key}.{name}"
     return Named(path) if is_optimizer_name(path) else Module(path)
 
@@ -153,7 +160,7 @@ def _optimizer_attribute(base: Optimizer, name: str) -> Value:
         return Several([Mapping({"params": Params(keys)})], open=True)
     if name in ("optimizer", "optim", "_optimizer", "base_optimizer"):
         return base
-    return NOTHING
+    return Bound(base, name) if name in _OF_OPTIMIZERS else NOTHING
 
 
 def _subscript(frame: Frame, node: ast.Subscript) -> Value:
@@ -361,7 +368,14 @@ def _yield(frame: Frame, node: ast.Yield) -> Value:
     if frame.is_manager:
         frame.returned.append(value)
         frame.emit(PAUSE)
+    elif isinstance(value, Tensor) and not _goes_backward(frame):
+        frame.emit(Haze(None, whole=True))  # who is given the loss sends it back
     return NOTHING
+
+
+def _goes_backward(frame: Frame) -> bool:
+    function = frame.node
+    return isinstance(function, FunctionNode) and frame.unit.mentions(function, "backward")
 
 
 def _walrus(frame: Frame, node: ast.NamedExpr) -> Value:

@@ -22,6 +22,7 @@ from zerograd.static.engine.training import (
 from zerograd.static.engine.unseen import (
     clear_by_hook,
     forward,
+    hand_over,
     is_called_part,
     is_emptying,
     makes_optimizer,
@@ -260,6 +261,7 @@ def _tensor_method(
 def _unseen_method(
     frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments
 ) -> Value:
+    hand_over(frame, arguments)
     if makes_optimizer(name) and isinstance(base, Named | Module | Instance):
         # model.configure_optimizers(…), or self.get_optimizer(params, …)
         network = isinstance(base, Module) or (

@@ -13,6 +13,7 @@ from zerograd.static.engine.values import (
     MADE,
     NOTHING,
     WRAPPED,
+    Bound,
     Instance,
     Module,
     Named,
@@ -163,10 +164,18 @@ def _is_inert(words: Sequence[str], base: Value) -> bool:
     return average or not _INERT.isdisjoint(words)
 
 
+def hand_over(frame: Frame, arguments: Arguments) -> None:
+    """`stack.callback(opt.zero_grad)`: who is given a method may call it at any time."""
+    for each in arguments.leaves():
+        if isinstance(each, Bound):
+            frame.emit(Haze(keys_of(each.of), whole=True))
+
+
 def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
     """A call that cannot be followed: it may do anything to what it is handed."""
     optimizers = arguments.optimizers()
     words = words_of(name)
+    hand_over(frame, arguments)
     clear_by_hook(frame, base.path if isinstance(base, Named) else name, arguments)
     if is_optimizer_class(name) or (name[:1].isupper() and "optim" in name.lower()):
         if optimizers:

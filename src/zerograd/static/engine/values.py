@@ -135,6 +135,20 @@ class Gradient(Value):
         return f"g:{self.of.ident}"
 
 
+class Bound(Value):
+    """A method of an optimizer or a network that is named, not called: `clear = opt.zero_grad`."""
+
+    __slots__ = ("name", "of")
+
+    def __init__(self, of: Value, name: str) -> None:
+        self.of = of
+        self.name = name
+
+    @property
+    def ident(self) -> str:
+        return f"b:{self.of.ident}.{self.name}"
+
+
 class Optimizer(Value):
     """An optimizer; `keys` are the buckets it holds, None where they cannot be told."""
 
