@@ -116,7 +116,7 @@ clean: ## remove what was built, but keep the environment
 CORPUS   ?= .scratch/corpus/dev
 MIXED    ?= .scratch/mixed
 RIVALS   ?= .scratch/rivals
-PROGRAMS ?= 10000
+PROGRAMS ?= 15000
 # Checkouts of other people's programs, named owner+name, and a Python that has what they import.
 OUTSIDE  ?= .scratch/outside
 OUTSIDE_PYTHON ?= $(PY)
@@ -130,10 +130,10 @@ bench-accuracy: $(STAMPS)/dev ## findings on pinned public code: precision and r
 	  --results $(RESULTS)/accuracy_development.json
 bench-originals: $(STAMPS)/dev ## findings on untouched public code
 	$(PY) -m benchmarks.accuracy.originals --corpus $(CORPUS) --name development
-bench-agreement: $(STAMPS)/dev ## 10,000 generated programs: the checker against the live witness
+bench-agreement: $(STAMPS)/dev ## 15,000 generated programs: the checker against the live witness
 	$(PY) -m benchmarks.agreement --programs $(PROGRAMS) --jobs $(JOBS)
 	$(PY) -m benchmarks.agreement.noticed --jobs $(JOBS)
-bench-exhaustive: $(STAMPS)/dev ## 10,000 generated programs: the checker against brute force
+bench-exhaustive: $(STAMPS)/dev ## 15,000 generated programs: the checker against brute force
 	$(PY) -m benchmarks.accuracy.agreement --count $(PROGRAMS) --jobs $(JOBS) --results $(RESULTS)/exhaustive.json
 bench-check-speed: $(STAMPS)/dev ## how long `zerograd check` takes, beside ruff and rivals
 	$(PY) -m benchmarks.check_speed --training $(CORPUS) --mixed $(MIXED) --rivals $(RIVALS) \
