@@ -27,7 +27,7 @@ def run(code):
     return subprocess.run(words, capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="os.exec starts another process there")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows starts another process for os.exec")
 @pytest.mark.parametrize(
     "call",
     [

@@ -13,6 +13,7 @@ from dataclasses import replace
 from zerograd.lifecycle.events import Spot
 from zerograd.runtime.call_site import Site
 
+BY_HAND = "by hand"  # in place of a backward: gradients that were written to
 _IN_PLACE = frozenset({"add_", "sub_", "addcmul_", "addcdiv_", "copy_", "mul_", "lerp_", "set_"})
 
 _FACTORS = frozenset(

@@ -20,12 +20,12 @@ from zerograd.lifecycle.rule import Severity
 from zerograd.rules.stale_gradient import by_hand
 from zerograd.runtime import hand_work
 from zerograd.runtime.buckets import Bucket
+from zerograd.runtime.hand_work import BY_HAND
 from zerograd.runtime.names import name_in_frames, parameter_names
 
 if TYPE_CHECKING:
     from zerograd.runtime.recorder import Recorder
 
-BY_HAND = "by hand"
 MOST_TRIES = 64  # of a fault that does not hold up; after that ever fewer
 SURE_OF_A_WINDOW = 3  # times that windows agree, where no counter tells when they end
 _ON_NOTHING = frozenset({"ZG102", "ZG401"})

@@ -14,11 +14,11 @@ from zerograd.runtime import hand_work
 from zerograd.runtime.buckets import GONE, NEW, SAME, TOUCHED, Bucket
 from zerograd.runtime.call_site import Site
 from zerograd.runtime.care import MOST_WHOLE
+from zerograd.runtime.hand_work import BY_HAND
 
 if TYPE_CHECKING:
     from zerograd.runtime.recorder import Recorder
 
-BY_HAND = "by hand"
 _PHASES = {(False, True): "fresh", (True, False): "spent", (True, True): "stale"}
 _CLEARED, _ZEROED, _ASSIGNED = range(3)
 

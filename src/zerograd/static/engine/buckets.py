@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.static.engine.ir import Block, Happening, Haze, Reset, walk
 from zerograd.static.engine.keys import covers, touches
-from zerograd.static.engine.objects import is_by_hand
 from zerograd.static.engine.values import Optimizer
 from zerograd.static.engine.words import is_loss_name, matches
 
@@ -146,7 +145,7 @@ class Buckets:
 
     def _alone(self, bucket: str) -> bool:
         """Is it the bucket of the only optimizer, so that whatever is meant is this?"""
-        real = [key for key, each in self.optimizers.items() if not is_by_hand(each)]
+        real = [key for key, each in self.optimizers.items() if not each.is_by_hand]
         return len(real) == 1 and bucket in self.holdings_of(real[0])
 
     def holdings_of(self, owner: str) -> tuple[str, ...]:
@@ -343,7 +342,7 @@ class Buckets:
         }
         proved = [b for b in reach if any(proves(key, b) for key in own or keys - {"self"})]
         holders = self._owners_in_sight(reach, node)
-        if len([key for key in holders if not is_by_hand(self.optimizers[key])]) == 1:
+        if len([key for key in holders if not self.optimizers[key].is_by_hand]) == 1:
             proved = list(reach)  # there is no other that it could be meant for
         return frozenset(self._owners_in_sight(proved, node))
 

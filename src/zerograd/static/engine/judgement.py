@@ -13,6 +13,7 @@ from zerograd.lifecycle.rule import Rule
 from zerograd.lifecycle.state import INITIAL, BucketState, Drop
 from zerograd.rules import BY_CODE
 from zerograd.rules.stale_gradient import by_hand
+from zerograd.static.engine.closures import repeats, told_of_closure
 from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.early import CLEAR_AFTER, CLEARED_LAST
 from zerograd.static.engine.emptiness import NEEDS_CERTAINTY, is_open
@@ -21,7 +22,6 @@ from zerograd.static.engine.ir import Block, Doubt, Happening
 from zerograd.static.engine.leaks import Leaks
 from zerograd.static.engine.losses import LostLosses
 from zerograd.static.engine.marks import mark_guards
-from zerograd.static.engine.objects import is_by_hand
 from zerograd.static.engine.opposed import Opposed
 from zerograd.static.engine.plausible import BEFORE, is_ever_cleared, is_plausible
 from zerograd.static.engine.unscaled import (
@@ -245,7 +245,7 @@ class Judgement(Leaks):
             if code == "ZG102":
                 state = self._losses.told(node, buckets, state)
             finding = self._finding(node, code, state, certain)
-            yield _told_of_closure(finding) if code == "ZG101" and _repeats(node) else finding
+            yield told_of_closure(finding) if code == "ZG101" and repeats(node) else finding
 
     def _verdicts(
         self, node: Happening, held: dict[str, States], rules: list[Rule]
@@ -347,7 +347,7 @@ class Judgement(Leaks):
         message = (story.summary or rule.summary).format_map(names)
         advice = rule.advice.format_map(names)
         finding = replace(finding, message=message, advice=advice, owner=name, certain=certain)
-        if node.optimizer is not None and is_by_hand(node.optimizer):
+        if node.optimizer is not None and node.optimizer.is_by_hand:
             finding = by_hand(finding)
         return finding
 
@@ -367,23 +367,6 @@ class Judgement(Leaks):
             if each.spot == spot:
                 return each.unit.source.segment(each.node)
         return ""
-
-
-def _repeats(step: Happening) -> bool:
-    """Is it the step of an optimizer that calls its closure again and again by itself?"""
-    loop = step.loop
-    own = loop is not None and loop.node is None and not loop.pseudo
-    return own and step.optimizer is not None and step.optimizer.repeats
-
-
-def _told_of_closure(finding: Finding) -> Finding:
-    owner = finding.owner
-    return replace(
-        finding,
-        message=f"{owner}.step() calls its closure several times, "
-        "and each call adds onto the gradients of the one before",
-        advice=f"call {owner}.zero_grad() first thing in the closure",
-    )
 
 
 def _filled_only(states: States) -> States:

@@ -11,6 +11,7 @@ from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.ir import Doubt, Reset
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.values import (
+    BY_HAND,
     MADE,
     NOTHING,
     WRAPPED,
@@ -38,6 +39,7 @@ from zerograd.static.engine.words import (
     is_network_name,
     is_optimizer_name,
     is_scheduler_name,
+    names_parameters,
     words_of,
 )
 
@@ -47,7 +49,6 @@ if TYPE_CHECKING:
     from zerograd.static.engine.unit import ClassUnit
 
 FUEL = 60_000  # expressions read for one file: some hundred times what a large script needs
-_HAND = "by hand: "
 # what a wrapper of one optimizer calls it
 _INNER = {("optimizer",), ("optim",), ("opt",), ("base", "optimizer"), ("inner", "optimizer")}
 
@@ -111,7 +112,7 @@ class Objects(ABC):
             keys = {
                 each.path
                 for each in leaves_of(source)
-                if isinstance(each, Named) and _names_parameters(each.path)
+                if isinstance(each, Named) and names_parameters(each.path)
             }
         made = Optimizer(self._provisional("optimizer"), frozenset(keys) or None)
         made.lasting = self.quiet > 0
@@ -249,7 +250,7 @@ class Objects(ABC):
         """Return the stand-in for updates that the user's code makes itself."""
         found = self._hands.get(keys)
         if found is None:
-            found = self._hands[keys] = Optimizer(f"{_HAND}{', '.join(sorted(keys))}", keys)
+            found = self._hands[keys] = Optimizer(f"{BY_HAND}{', '.join(sorted(keys))}", keys)
         return found
 
     def named_optimizer(self, path: str) -> Optimizer:
@@ -396,13 +397,3 @@ class Objects(ABC):
 
 _NAMELESS = (Constant, Named, External, Params, Gradient, Function, Class)
 _KEYED = (Module, Optimizer, Scaler, Leaf, Instance)
-
-
-def _names_parameters(path: str) -> bool:
-    """Does the name say parameters, as `head_params` does and `params.lr` does not?"""
-    return any(word.startswith("param") for word in words_of(path))
-
-
-def is_by_hand(optimizer: Optimizer) -> bool:
-    """Does it stand for updates that the user's code makes itself?"""
-    return optimizer.key.startswith(_HAND)

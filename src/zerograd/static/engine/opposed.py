@@ -14,7 +14,7 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.state import BucketState, Contribution
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening
-from zerograd.static.engine.slices import Assignments, assignments_around
+from zerograd.static.engine.origins import Assignments, assignments_around
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets

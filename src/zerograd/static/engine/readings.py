@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.assignments import bind
+from zerograd.static.engine.attributes import attribute
 from zerograd.static.engine.decorators import is_decorated_to_act, with_decorators
-from zerograd.static.engine.expressions import attribute, evaluate
+from zerograd.static.engine.expressions import evaluate
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Block, Haze, Scope, has_effect
 from zerograd.static.engine.keys import joined, keys_of

@@ -149,6 +149,9 @@ class Bound(Value):
         return f"b:{self.of.ident}.{self.name}"
 
 
+BY_HAND = "by hand: "  # before the key of one that stands for the user's own updates
+
+
 class Optimizer(Value):
     """An optimizer; `keys` are the buckets it holds, None where they cannot be told."""
 
@@ -162,6 +165,11 @@ class Optimizer(Value):
         self.lasting = True  # not made by the function that was being read
         self.picked = False  # one of several, by an index that cannot be told
         self.repeats = False  # calls its closure many times in one step, as LBFGS does
+
+    @property
+    def is_by_hand(self) -> bool:
+        """Does it stand for updates that the user's code makes itself?"""
+        return self.key.startswith(BY_HAND)
 
     @property
     def ident(self) -> str:

@@ -285,3 +285,8 @@ def _alike(one: str, other: str) -> bool:
     """Is one the other, or its abbreviation: d, disc and discriminator?"""
     short, long = sorted((one, other), key=len)
     return short == long or (len(long) > 2 and long.startswith(short))
+
+
+def names_parameters(path: str) -> bool:
+    """Does the name say parameters, as `head_params` does and `params.lr` does not?"""
+    return any(word.startswith("param") for word in words_of(path))

@@ -1,0 +1,83 @@
+"""Attributes: what `value.name` stands for."""
+
+from __future__ import annotations
+
+from zerograd.static.engine.frame import Frame
+from zerograd.static.engine.values import (
+    NOTHING,
+    Bound,
+    External,
+    Gradient,
+    Instance,
+    Leaf,
+    Mapping,
+    Module,
+    Named,
+    Namespace,
+    Optimizer,
+    Params,
+    Several,
+    Super,
+    Tensor,
+    Value,
+)
+from zerograd.static.engine.words import is_optimizer_name
+
+CUTS = frozenset(
+    ["data", "shape", "dtype", "device", "grad_fn", "is_leaf", "requires_grad", "ndim", "itemsize"]
+)
+_OF_OPTIMIZERS = frozenset(("param_groups", "step", "zero_grad"))
+
+
+def attribute(frame: Frame, base: Value, name: str) -> Value:
+    """Return the attribute `name` of a value."""
+    if isinstance(base, External):
+        return External(f"{base.dotted}.{name}")
+    if isinstance(base, Named):
+        if name in _OF_OPTIMIZERS and is_optimizer_name(base.path):
+            return _optimizer_attribute(frame.program.named_optimizer(base.path), name)
+        return Gradient(base) if name == "grad" else Named(f"{base.path}.{name}")
+    if isinstance(base, Instance):
+        return frame.program.instance_attribute(base, name)
+    if isinstance(base, Module):
+        return _module_attribute(frame, base, name)
+    if isinstance(base, Params | Leaf | Tensor):
+        if name == "grad":
+            return Gradient(base)
+        if name in ("data", "detach") and not isinstance(base, Tensor):
+            return base
+        return Tensor() if name in CUTS else base
+    if isinstance(base, Gradient):
+        return base
+    if isinstance(base, Optimizer):
+        return _optimizer_attribute(base, name)
+    if isinstance(base, Namespace):
+        return frame.program.global_value(base.unit, name) or NOTHING
+    if isinstance(base, Mapping):
+        return base.items.get(name, NOTHING)
+    if isinstance(base, Super):
+        return frame.program.super_attribute(base, name)
+    return NOTHING
+
+
+def _module_attribute(frame: Frame, base: Module, name: str) -> Value:
+    known = frame.program.attached(base.key, name)
+    if known is not None:
+        return known
+    if name == "module":  # DataParallel and its kin
+        return base
+    if name == "grad":  # then this part is a parameter
+        return Gradient(base)
+    if name == "zero_grad":
+        return Bound(base, name)
+    path = f"{base.key}.{name}"
+    return Named(path) if is_optimizer_name(path) else Module(path)
+
+
+def _optimizer_attribute(base: Optimizer, name: str) -> Value:
+    if name == "param_groups":
+        keys = base.keys if base.keys is not None else frozenset((f"?{base.key}",))
+        return Several([Mapping({"params": Params(keys)})], open=True)
+    if name in ("optimizer", "optim", "_optimizer", "base_optimizer"):
+        return base
+    return Bound(base, name) if name in _OF_OPTIMIZERS else NOTHING
