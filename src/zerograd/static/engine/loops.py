@@ -21,6 +21,7 @@ from zerograd.static.engine.values import (
     Named,
     Params,
     Several,
+    Tensor,
     Value,
 )
 
@@ -139,7 +140,15 @@ def _read_loop(
     outer = frame.loop
     frame.loop = outer if once else loop
     before = dict(frame.locals)
-    loop.body.extend(read(frame, body))
+    lists = [(each, list(each.items)) for each in before.values() if isinstance(each, Several)]
+    block = read(frame, body)
+    carried = {name for name, value in before.items() if _is_carried(value, frame.locals[name])}
+    if carried:
+        for kept, items in lists:
+            kept.items[:] = items
+        frame.locals = {**before, **dict.fromkeys(carried, NOTHING)}
+        block = read(frame, body)
+    loop.body.extend(block)
     frame.loop = outer
     for name, value in before.items():
         if frame.locals.get(name) is NOTHING:
@@ -150,6 +159,11 @@ def _read_loop(
         loop.endless = loop.once = True
     if has_effect([loop]) or any(node is RETURN for node in walk([loop])):
         frame.emit(loop)
+
+
+def _is_carried(first: Value, after: Value) -> bool:
+    """`w = w - net(w)`: is it a leaf in the first round only, and computed in all others?"""
+    return isinstance(first, Leaf) and type(after) is Tensor and bool(after.deps - {first.key})
 
 
 def read_while(frame: Frame, node: ast.While, read: Read) -> None:

@@ -85,7 +85,8 @@ def _if(frame: Frame, node: ast.If) -> None:
     program.picking -= picking
     if test.kind in ("always", "never"):
         _read_unreached(frame, node.body if test.kind == "never" else node.orelse)
-    program.guarded = guarded or (about_grad and leaves(frame.unit, node.body))
+    settled = about_grad and (leaves(frame.unit, node.body) or _gives_gradient(node.body))
+    program.guarded = guarded or settled
     frame.locals = _merged(
         after_then if test.kind != "never" else before,
         frame.locals,
@@ -94,6 +95,18 @@ def _if(frame: Frame, node: ast.If) -> None:
         test.kind,
     )
     frame.out.extend(branch(test, then, otherwise))
+
+
+def _gives_gradient(body: list[ast.stmt]) -> bool:
+    """`if p.grad is None: p.grad = torch.zeros_like(p)`: it is there afterwards."""
+    return any(
+        isinstance(each, ast.Assign)
+        and any(
+            isinstance(target, ast.Attribute) and target.attr == "grad" for target in each.targets
+        )
+        and not (isinstance(each.value, ast.Constant) and each.value.value is None)
+        for each in body
+    )
 
 
 def _is_of_an_item(frame: Frame, test: ast.expr) -> bool:
