@@ -225,6 +225,9 @@ def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
     if any(isinstance(each, ast.Compare | ast.UnaryOp) for each in node.values):
         return _tested(frame, node)
     values = _guarded(frame, node.values[0], node.values)
+    first = values[0]
+    if isinstance(node.op, ast.Or) and isinstance(first, Several) and first.items:
+        return first  # `*names` that were given
     known = [value for value in values if not isinstance(value, Constant | Named)]
     return known[-1] if known else values[-1]
 
@@ -303,14 +306,17 @@ def _yield(frame: Frame, node: ast.Yield) -> Value:
     if frame.is_manager:
         frame.returned.append(value)
         frame.emit(PAUSE)
-    elif isinstance(value, Tensor) and not _goes_backward(frame):
-        frame.emit(Haze(None, whole=True))  # who is given the loss sends it back
+    elif _leaves_backward(frame, value):
+        frame.emit(Haze(None, whole=True))
     return NOTHING
 
 
-def _goes_backward(frame: Frame) -> bool:
+def _leaves_backward(frame: Frame, given: Value) -> bool:
+    """Does who is given this go back? It is a loss, or stands between a clear and a step."""
     function = frame.node
-    return isinstance(function, FunctionNode) and frame.unit.mentions(function, "backward")
+    if not isinstance(function, FunctionNode) or frame.unit.mentions(function, "backward"):
+        return False
+    return isinstance(given, Tensor) or frame.unit.has_events(function)
 
 
 def _walrus(frame: Frame, node: ast.NamedExpr) -> Value:
