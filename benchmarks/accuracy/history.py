@@ -213,7 +213,8 @@ class _Judge:
             self.used.update(at for at, _ in state.contributions)
             if state.contributions:
                 state.spent, state.fresh = True, False
-            state.scaler, state.unscaled = None, False
+            if event.scaler is not None:  # a bare step leaves the factor where it is
+                state.scaler, state.unscaled = None, False
             state.lost = []
             state.taken = []
 

@@ -308,7 +308,7 @@ def _judge_bucket(states: States, event: Event, rule: Rule) -> Verdict | None:
             if rule.broken_by(state, event):
                 carried = state
             continue
-        if rule.once_seen and not state.seen:
+        if (rule.once_seen and not state.seen) or (rule.filled and not state.contributions):
             continue
         broken = rule.broken_by(state, event)
         judged.extend((literals, broken, state) for literals in reached_under)

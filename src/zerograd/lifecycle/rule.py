@@ -93,6 +93,7 @@ class Rule:
     over: Over = Over.ANY
     after_step: bool = False  # judged only where the owner has stepped before in this loop
     once_seen: bool = False  # judged only where something has filled or cleared the bucket
+    filled: bool = False  # judged only where the bucket holds something
     every_path: bool = False  # a condition that may change in each iteration excuses it
     windowed: bool = False  # one history proves it by two windows in a row, not by one event
 

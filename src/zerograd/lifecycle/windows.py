@@ -37,7 +37,7 @@ class Window:
     synchronised: Counts = ()  # backwards that all-reduced over ranks, by spot
     is_first: bool = False  # of its owner
     counted: bool | None = None  # does a counter decide when it ends? None: not known
-    clipped: Spot | None = None  # a clip before each backward, and none after the last one
+    clipped: Spot | None = None  # a clip before the first backward, and no other since
 
     @property
     def size(self) -> int:
@@ -102,8 +102,12 @@ def window_faults(windows: Sequence[Window]) -> list[WindowFault]:
     """
     if len(windows) < 2:
         return []
-    before, last = windows[-2], windows[-1]
     faults = _on_nothing(windows)
+    if windows[-1].bare:
+        return faults
+    # A step that finds nothing, between those of the windows, is a fault of its own.
+    before = next((each for each in reversed(windows[:-1]) if not each.bare), windows[-2])
+    last = windows[-1]
     # A guard that throws some batches away also keeps some windows whole; a loop that
     # clears at every micro-batch never does, but for a shorter first one. A counter is no
     # such guard.
@@ -192,10 +196,13 @@ class _Open:
     synchronised: Counter[Spot] = field(default_factory=Counter)
     taken: Drop | None = None
     clip: Spot | None = None  # since the last backward
-    clipped: Spot | None = None  # before each backward so far
+    clipped: Spot | None = None  # before the first backward, and no other clip since
 
     def fill(self, event: Event, held: Iterable[str]) -> None:
-        self.clipped = self.clip if not self.waiting or self.clip == self.clipped else None
+        if not self.waiting:
+            self.clipped = self.clip
+        elif self.clip not in (None, self.clipped):
+            self.clipped = None
         self.clip = None
         _count(self.waiting, event.spot)
         self.filled.update(held)

@@ -36,4 +36,5 @@ RULE = Rule(
     on=frozenset({EventKind.STEP, EventKind.STEP_SKIPPED}),
     breaks=_breaks,
     tells=_tells,
+    filled=True,
 )

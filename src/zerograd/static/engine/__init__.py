@@ -34,6 +34,7 @@ from zerograd.static.engine.judgement import Judgement
 from zerograd.static.engine.objects import TooLong
 from zerograd.static.engine.program import Program
 from zerograd.static.engine.roots import Root, roots
+from zerograd.static.engine.rounds import cycle_of
 from zerograd.static.engine.uncalled import uncalled_findings
 from zerograd.static.engine.unupdated import unupdated
 from zerograd.static.engine.unused import unused
@@ -99,7 +100,8 @@ def _judge(program: Program, root: Root) -> list[Finding]:
     }
     firsts = {id(node): first_of(node, program, atoms) for node in nodes if isinstance(node, Loop)}
     onces = {id(node): once_only(node, program, atoms) for node in nodes if isinstance(node, Loop)}
-    flow = Flow(atoms, varying, firsts, onces)
+    cycles = {id(node): cycle_of(node, program, atoms) for node in nodes if isinstance(node, Loop)}
+    flow = Flow(atoms, varying, firsts, onces, cycles)
     flow.run(root.block, flow.start(buckets.tracked, root.hazy))
     if flow.budget <= 0:
         program.unresolved += 1

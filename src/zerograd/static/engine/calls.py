@@ -13,7 +13,7 @@ from zerograd.static.engine.gradients import gradient_method
 from zerograd.static.engine.ir import Haze, has_effect
 from zerograd.static.engine.keys import keys_of, touches
 from zerograd.static.engine.scalers import run_scaler, scaler_method
-from zerograd.static.engine.things import thing_method
+from zerograd.static.engine.things import OF_MODULES, thing_method
 from zerograd.static.engine.training import (
     accelerator_method,
     clear,
@@ -340,6 +340,8 @@ def _container_method(
         elif name in ("step", "zero_grad"):
             for each in base.items:
                 _method(frame, node, each, name)
+        elif name in OF_MODULES and not base.open and keys_of(base):  # of a ModuleList
+            return thing_method(frame, node, base, name, arguments)
         elif name == "values":  # of a dict whose keys are not known
             return base
         elif name == "items":

@@ -78,6 +78,9 @@ def first_of(loop: Loop, program: Program, atoms: dict[str, int]) -> First:
         if truth is not None:
             only.add(number * 2 + truth)
             continue
+        if _tells_the_last(atom.node, key, name):
+            also.add(number * 2)
+            continue
         holds = _remainder_on_first(atom.node, name, start)
         if holds is not None:
             also.add(number * 2 + (holds is is_positive(atom.node)))
@@ -124,6 +127,15 @@ def once_only(loop: Loop, program: Program, atoms: dict[str, int]) -> frozenset[
             if len(counted) == len(others) == 1 and _stays(others[0], loop, program):
                 found.add(number)
     return frozenset(found)
+
+
+def _tells_the_last(node: ast.expr, key: str, name: str) -> bool:
+    """Does it hold in the last round only: `i + 1 == len(data)`? Loops have more than one."""
+    if not isinstance(node, ast.Compare) or "==" not in key.split("|", 1)[0]:
+        return False
+    sides = (node.left, *node.comparators)
+    others = [each for each in sides if not _counts_on(each, name)]
+    return len(sides) == 2 and len(others) == 1 and "len(" in ast.unparse(others[0])
 
 
 def _counts_on(node: ast.expr, name: str) -> bool:

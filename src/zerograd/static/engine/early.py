@@ -261,14 +261,26 @@ class EarlyClears:
     def _judged(
         self, node: Happening, bucket: str, before: int, skipped: frozenset[int]
     ) -> list[BucketState]:
-        """Return the states after a round that did not step, but came as far as its loss."""
-        return [
-            self._flow.states[number][0]
+        """Return the states after a round that did not step, but came as far as its loss.
+
+        With two rounds a window the next one always steps. Then it is asked of the round itself,
+        if what it does is known here.
+        """
+        pairs = [
+            (self._flow.states[number][0], literals)
             for number, literals in self._flow.reached[id(node)].get(bucket, ())
-            if before in literals
-            and skipped.isdisjoint(literals)
-            and not self._flow.states[number][0].unknown
+            if not self._flow.states[number][0].unknown
         ]
+        idle = -before - 1
+        after = [
+            (state, literals)
+            for state, literals in pairs
+            if before in literals and skipped.isdisjoint(literals)
+        ]
+        if after and all(idle ^ 1 in literals for _, literals in after):
+            within = [state for state, literals in pairs if idle in literals]
+            return within or [state for state, _ in after]
+        return [state for state, _ in after]
 
     def _drops(self, judged: list[BucketState], owner: str, guard: str, strict: bool) -> list[bool]:
         """Tell of each judged state whether it loses something, but for those stepped otherwise."""

@@ -138,12 +138,14 @@ def _receiver(each: Happening) -> str:
 
 
 def _is_stepped_by_scaler(step: Happening, buckets: Buckets) -> bool:
+    """Does a scaler step on the same in its place, and not in every round that comes here?"""
     mine = set(step.event.buckets) if step.event is not None else set()
     return any(
         each.kind is EventKind.STEP
         and each.scaler
         and each.event is not None
         and not mine.isdisjoint(each.event.buckets)
+        and (each.loop is not step.loop or each.inner or each.behind)
         for each in buckets.happenings
     )
 

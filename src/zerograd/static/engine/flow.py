@@ -42,6 +42,7 @@ from zerograd.static.engine.points import (
     one_back,
     told_off,
 )
+from zerograd.static.engine.rounds import NO_CYCLE, Cycle
 from zerograd.static.engine.transitions import Transitions
 
 MOST_PAIRS = 256
@@ -71,10 +72,12 @@ class Flow:
         varying: dict[int, frozenset[int]],
         firsts: dict[int, First],
         onces: dict[int, frozenset[int]],
+        cycles: dict[int, Cycle],
     ) -> None:
         self._atoms = atoms  # key -> number
         self._firsts = firsts  # id of a loop -> what is known of its first iteration
         self._onces = onces  # id of a loop -> atoms that are true in one iteration at most
+        self._cycles = cycles  # id of a loop -> what is known of each of its rounds, over and over
         self._varying = varying  # id of a loop -> numbers of the atoms that change in it
         self._transitions = Transitions()
         self.states = self._transitions.states
@@ -268,12 +271,15 @@ class Flow:
         for reset in node.fresh:
             if isinstance(reset, Reset):
                 point = self._reset(reset, point)
-        if first.only or first.also:
-            point = known(point, first.only | first.also)
-        seen: dict[str, set[Pair]] = {bucket: set(pairs) for bucket, pairs in point.items()}
+        cycle = self._cycles.get(id(node), NO_CYCLE)
+        begun = first.only | first.also | cycle[0]
+        if begun:
+            point = known(point, begun)
+        places: list[dict[str, set[Pair]]] = [{} for _ in cycle]  # what was seen at each of them
+        places[0] = {bucket: set(pairs) for bucket, pairs in point.items()}
         ends: list[Point | None] = []
         now: Point | None = point
-        for number in range(1, MOST_ROUNDS + 1):
+        for number in range(1, MOST_ROUNDS * len(cycle) + 1):
             if now is None:
                 break
             inner = Exits()
@@ -292,6 +298,10 @@ class Flow:
                 back = known(back, later)
             if number >= 3 and not node.endless:
                 ends.append(dropped(back, varying | over))
+            place = number % len(cycle)
+            if cycle[place]:
+                back = known(back, cycle[place])
+            seen = places[place]
             fresh = {
                 bucket: frozenset(pairs - seen.setdefault(bucket, set()))
                 for bucket, pairs in back.items()

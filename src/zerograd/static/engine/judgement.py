@@ -18,7 +18,7 @@ from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.early import CLEAR_AFTER, CLEARED_LAST
 from zerograd.static.engine.emptiness import NEEDS_CERTAINTY, is_open
 from zerograd.static.engine.halfway import is_called_off, is_second_of_a_round, may_be_updated
-from zerograd.static.engine.ir import Block, Doubt, Happening
+from zerograd.static.engine.ir import Block, Doubt, Happening, Loop
 from zerograd.static.engine.leaks import Leaks
 from zerograd.static.engine.losses import LostLosses
 from zerograd.static.engine.marks import mark_guards
@@ -142,7 +142,7 @@ class Judgement(Leaks):
         if not any(each.rule.code in ("ZG101", "ZG402") and each.certain for each in found):
             leaked = list(self._leaked(node))
             yield from leaked or self._works_against(node)
-        loss = unscaled_loss(node, self._buckets)
+        loss = unscaled_loss(node, self._buckets, self._flow)
         if loss is not None:
             finding = self._finding(node, "ZG303", INITIAL, True)
             names = {"owner": finding.owner, "scaler": node.scaler.split("@", 1)[0]}
@@ -313,11 +313,17 @@ class Judgement(Leaks):
         )
 
     def _varies_at(self, node: Happening) -> Callable[[str], bool]:
-        """Return what tells whether a condition changes in the loop around `node`."""
+        """Return what tells whether a condition changes in a loop around `node`."""
+        loops: list[Loop] = []
         loop = node.loop
-        if loop is None:
+        while loop is not None:
+            loops.append(loop)
+            loop = loop.parent
+        if not loops:
             return lambda key: False
-        return lambda key: key.startswith(BEFORE) or self._program.varies(loop, key)
+        return lambda key: (
+            key.startswith(BEFORE) or any(self._program.varies(each, key) for each in loops)
+        )
 
     def _is_doubted(self, node: Happening) -> bool:
         return self._doubted and (node.loop is None or node.loop.pseudo)

@@ -103,6 +103,7 @@ _OF_TENSORS = frozenset(
 _PARAMETERS = frozenset(
     ["parameters", "named_parameters", "trainable_parameters", "get_parameters"]
 )
+OF_MODULES = _PARAMETERS | {"to", "cuda", "train", "eval"}
 _LOOKUPS = frozenset(["get", "pop", "setdefault"])  # of a dict
 _SILENT = frozenset(
     [

@@ -26,10 +26,11 @@ SCALE_IT = "write {scaler}.scale(…).backward()"
 _SCALING = re.compile(r"\.scale\(|scale_loss|\.backward\([^)\n]*\w*scal")
 
 
-def unscaled_loss(step: Happening, buckets: Buckets) -> Happening | None:
+def unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happening | None:
     """Return the backward of a loss that the scaler which steps has never scaled.
 
-    Nothing in the file scales anything, and the scaler was made there.
+    Nothing in the file scales anything, and the scaler was made there. What is cleared before
+    the step is none of its business.
     """
     assert step.event is not None
     source = step.unit.source
@@ -51,7 +52,13 @@ def unscaled_loss(step: Happening, buckets: Buckets) -> Happening | None:
         and isinstance(each.node.func, ast.Attribute)
         for each in losses
     )
-    before = [each for each in losses if each.spot.line < step.spot.line]
+    held = {
+        each.spot
+        for pairs in flow.reached[id(step)].values()
+        for number, _ in pairs
+        for each in flow.states[number][0].contributions
+    }
+    before = [each for each in losses if each.spot.line < step.spot.line and each.spot in held]
     return before[-1] if before and plain else None
 
 
@@ -65,11 +72,8 @@ def is_clipped_scaled(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
     mine = set(clip.event.buckets)
     if only_moves_a_schedule(clip):
         return False
-    if any(
-        each.kind is EventKind.UNSCALE
-        or (each.kind is EventKind.BACKWARD and each.event and mine & set(each.event.buckets))
-        for each in buckets.happenings
-    ):
+    shown = (EventKind.UNSCALE, EventKind.BACKWARD)
+    if any(each.kind in shown for each in buckets.happenings):
         return False
     if any("unscale" in line.split("#", 1)[0] for line in clip.unit.source.lines):
         return False

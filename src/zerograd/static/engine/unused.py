@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
-from zerograd.lifecycle.findings import Finding
+from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.ir import Happening, Loop
 from zerograd.static.engine.stores import statements_in
@@ -31,6 +32,7 @@ _MEASURING = re.compile(
     r"|(?<!cudnn[._])benchmark"  # cudnn's switch of that name is set in any training
     r"|(?<!autograd)\.grad\b"
 )
+_DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.Set)
 # calls that by their name may step an optimizer that they were not given
 _STEPPING = re.compile(
     r"(?P<owner>\w+)\.\w*step\w*\s*\(|\b(?P<function>\w*(?:optimi[sz]e|apply_grad|minimize)\w*)\s*\("
@@ -70,7 +72,7 @@ def unused(
             told.add(optimizer.key)  # say it once
             text = _without_comments(node.unit.source.lines)
             certain = handed is Handed.TO_NOBODY and not _measures(text)
-            yield _finding(node, node.name, certain, instead)
+            yield replace(_finding(node, node.name, certain, instead), trail=_trail(node, buckets))
     for owner in buckets.optimizers.keys() - steps.keys() - told:
         yield from _cleared_among_others(owner, buckets)
     for owner, own in steps.items():
@@ -134,6 +136,21 @@ def _finding(node: Happening, owner: str, certain: bool, instead: bool = False) 
         owner=owner,
         certain=certain,
     )
+
+
+def _trail(clear: Happening, buckets: Buckets) -> tuple[TrailStep, ...]:
+    """Return the stations: what fills it, and what throws that away."""
+    assert clear.optimizer is not None
+    filled = next(each for each in buckets.happenings if _fills(each, clear.optimizer.key))
+    return tuple(
+        TrailStep(each.spot, text, each.unit.source.segment(each.node))
+        for each, text in ((filled, "fills its gradients"), (clear, "throws them away"))
+    )
+
+
+def _fills(node: Happening, owner: str) -> bool:
+    event = node.event
+    return node.kind is EventKind.BACKWARD and event is not None and owner in event.fills
 
 
 def _is_filled(node: Happening, buckets: Buckets) -> bool:
@@ -237,6 +254,7 @@ class Handed(Enum):
 
     TO_NOBODY = "nobody"
     TO_A_CLASS = "a class of this file"  # whose other methods may be called from elsewhere
+    TO_A_LIST = "a list or dict"  # whose items may be stepped under another name
     AWAY = "something unknown"
 
 
@@ -254,20 +272,35 @@ def _handed_on(program: Program, node: Happening, steps: list[Happening]) -> Han
     followed = {each.name for each in functions if id(each) in program.called}
     classes = {each.name for each in ast.walk(tree) if isinstance(each, ast.ClassDef)}
     around = [each for each in functions if _is_inside(node.node, each)]
-    scope: ast.AST = around[-1] if around else tree  # where the clear calls it by another name
-    places = [(node.name, scope)]
+    # where the clear calls it by another name
+    places = [(node.name, list(ast.walk(around[-1])) if around else _outside_functions(tree))]
     if node.optimizer.keys is not None:  # else it is a parameter of that function
-        places.append((node.optimizer.key, tree))
+        places.append((node.optimizer.key, list(ast.walk(tree))))
     listed = {id(each.iter) for each in ast.walk(tree) if isinstance(each, ast.For)}
-    for known, handed in ((followed, Handed.TO_NOBODY), (followed | classes, Handed.TO_A_CLASS)):
+    for known, kinds, handed in (
+        (followed, (), Handed.TO_NOBODY),
+        (followed | classes, (), Handed.TO_A_CLASS),
+        (followed | classes, _DISPLAYS, Handed.TO_A_LIST),
+    ):
         if not any(
-            id(each) not in listed | stepped and is_used(each, {_last(name)}, known)
-            for name, place in places
+            id(each) not in listed | stepped
+            and not isinstance(each, kinds)
+            and is_used(each, {_last(name)}, known)
+            for name, inside in places
             if name
-            for each in ast.walk(place)
+            for each in inside
         ):
             return handed
     return Handed.AWAY
+
+
+def _outside_functions(tree: ast.Module) -> list[ast.AST]:
+    """Return what stands in no function: inside one the same name is another thing."""
+    found: list[ast.AST] = [tree]
+    for each in found:
+        if not isinstance(each, FunctionNode):
+            found.extend(ast.iter_child_nodes(each))
+    return found
 
 
 def _last(name: str) -> str:

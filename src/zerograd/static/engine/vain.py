@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding
@@ -40,6 +40,8 @@ def is_clipped_too_soon(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
     assert clip.event is not None
     if clip.loop is None or clip.loop.pseudo or not _finds_nothing(clip, flow):
         return False
+    if _is_made_good(clip, buckets, flow):
+        return False
     mine = set(clip.event.buckets)
     inside = [
         each
@@ -64,7 +66,7 @@ def is_clipped_too_soon(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
 def is_clipped_after_clear(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
     """Has the same round stepped and cleared before it, so that nothing is left to clip?"""
     assert clip.event is not None
-    if clip.loop is None or clip.loop.pseudo:
+    if clip.loop is None or clip.loop.pseudo or _is_made_good(clip, buckets, flow):
         return False
     judged = [
         flow.states[number]
@@ -89,21 +91,52 @@ def is_clipped_after_clear(clip: Happening, buckets: Buckets, flow: Flow) -> boo
     return not acts("\n".join(clip.unit.source.lines[before[-1].spot.line : clip.spot.line - 1]))
 
 
+def _is_made_good(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
+    """Does another clip of the loop find gradients, or does the next step find none either?
+
+    Then what is stepped on has been clipped, and this one is only one too many; or the step on
+    nothing is the fault.
+    """
+    assert clip.event is not None
+    mine = set(clip.event.buckets)
+    inside = [
+        each
+        for each in buckets.happenings
+        if each.event is not None
+        and each.loop is clip.loop
+        and not mine.isdisjoint(each.event.buckets)
+    ]
+    for each in inside:
+        if each.kind is EventKind.CLIP and each is not clip:
+            reached = flow.reached.get(id(each), {})
+            held = (flow.states[n][0] for bucket in mine for n, _ in reached.get(bucket, ()))
+            if any(state.contributions for state in held):
+                return True
+    at = next(number for number, each in enumerate(inside) if each is clip)
+    moving = (*_FILLS, EventKind.STEP)
+    after = next((each for each in inside[at + 1 :] if each.kind in moving), None)
+    return after is not None and after.kind is EventKind.STEP
+
+
 def clipped_before_its_loss(program: Program) -> Iterator[Finding]:
     """Yield the clips of a function that goes backward only after them, and steps elsewhere."""
     unit = program.main
     if not any(f"{name}(" in unit.source.text for name in CLIPS):
         return
-    for function in statements_in(unit.source.tree.body):
-        if not isinstance(function, FunctionNode) or not unit.mentions(function, ".backward("):
+    functions = [each for each in statements_in(unit.source.tree.body) if _is_function(each)]
+    stepping = {each.name for each in functions if unit.mentions(each, ".step(")}
+    for function in functions:
+        if not unit.mentions(function, ".backward("):
             continue
         for at, part in enumerate(function.body):
             clip = _clip_in(part) if unit.mentions(part, "clip") else None
             if clip is None:
                 continue
             before, after = function.body[:at], function.body[at + 1 :]
-            if _acts_in([*before, part]) or not after or _is_in_no_loss(after):
+            if _acts_in([*before, part]) or not after or _is_in_no_loss(after, stepping):
                 break
+            if any(_clip_in(each) for each in after if unit.mentions(each, "clip")):
+                break  # what is stepped on may have been clipped there
             rule = BY_CODE["ZG304"]
             yield Finding(
                 rule=rule,
@@ -112,6 +145,10 @@ def clipped_before_its_loss(program: Program) -> Iterator[Finding]:
                 advice=rule.advice.format_map({"owner": "the optimizer"}),
             )
             break
+
+
+def _is_function(node: ast.AST) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return isinstance(node, FunctionNode)
 
 
 def _clip_in(part: ast.stmt) -> ast.Call | None:
@@ -129,11 +166,11 @@ def _acts_in(body: list[ast.stmt]) -> bool:
     return acts(text) or any(word in text for word in ("backward", ".step(", "unscale", ".grad"))
 
 
-def _is_in_no_loss(after: list[ast.stmt]) -> bool:
+def _is_in_no_loss(after: list[ast.stmt], stepping: set[str]) -> bool:
     """Is what comes next no plain `loss.backward()`, or a step before it?"""
     for part in after:
         text = ast.unparse(part)
-        if ".step(" in text or "autograd" in text:
+        if ".step(" in text or "autograd" in text or any(f"{name}(" in text for name in stepping):
             return True
         if ".backward(" in text:
             value = part.value if isinstance(part, ast.Expr) else None
