@@ -209,6 +209,25 @@ def test_a_killing_signal_kills_at_once(tmp_path: Path) -> None:
     assert process.returncode == -signal.SIGTERM
 
 
+def test_a_killed_script_leaves_its_findings_in_the_file(tmp_path: Path) -> None:
+    script = """
+    import os, signal, tempfile, torch
+    os.chdir(tempfile.gettempdir())
+    model = torch.nn.Linear(2, 1)
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        model(torch.ones(1, 2)).sum().backward()
+        opt.step()
+    os.kill(os.getpid(), signal.SIGKILL)
+    """
+    (tmp_path / "script.py").write_text(textwrap.dedent(script))
+    ended = call(*ZEROGRAD, "--output", "found.txt", "script.py", cwd=tmp_path)
+    assert ended.returncode == -signal.SIGKILL
+    written = (tmp_path / "found.txt").read_text()
+    assert "script.py:8:5: ZG101 stale-gradient" in written
+    assert "8 |     opt.step()" in written
+
+
 def test_classes_of_main_can_be_pickled_and_sent_to_spawned_processes(tmp_path: Path) -> None:
     script = """
     import multiprocessing, pickle

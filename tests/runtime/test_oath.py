@@ -17,9 +17,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.amp.grad_scaler import GradScaler  # noqa: E402
 from torch.nn.utils import clip_grad  # noqa: E402
 from torch.optim import optimizer as optimizer_module  # noqa: E402
+from torch.overrides import TorchFunctionMode  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+from torch.utils._pytree import tree_map_only  # noqa: E402
 
 import zerograd  # noqa: E402
 from zerograd.runtime import hooks  # noqa: E402
@@ -178,18 +182,6 @@ def test_no_tensor_is_kept_alive_by_a_finding():
         assert not [ref() for ref in kept if ref() is not None]
 
 
-class CountedReads(torch.utils._python_dispatch.TorchDispatchMode):
-    """Counts the operators that make the host wait for a device."""
-
-    def __init__(self):
-        super().__init__()
-        self.reads = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.reads += func in (torch.ops.aten._local_scalar_dense.default,)
-        return func(*args, **(kwargs or {}))
-
-
 def loop(model, optimizer, steps, *, clear):
     for _ in range(steps):
         if clear == "first":
@@ -218,14 +210,85 @@ def test_a_place_that_proved_to_clear_by_hand_is_looked_at_ever_more_rarely():
     assert 0 < watching.metrics()["zerograd/looks"] <= 12
 
 
-def test_values_are_not_read_under_a_mode_of_the_users():
-    model = small_model()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with CountedReads() as counted, zerograd.watch(policy="collect") as watching:
-        loop(model, optimizer, 6, clear="by hand")
-    assert counted.reads == 0
-    assert watching.findings == []
-    assert watching.not_checked
+def test_no_mode_of_the_users_sees_our_looks():
+    def seen(context, clear):
+        model = small_model()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with Listed() as below, ListedAbove() as above, context as watching:
+            loop(model, optimizer, 6, clear=clear)
+        return below.calls, above.calls, watching
+
+    for clear, codes in (("first", []), ("by hand", []), ("never", ["ZG101"])):
+        *plain, _ = seen(nullcontext(), clear)
+        *watched, watching = seen(zerograd.watch(policy="collect"), clear)
+        assert watched == plain
+        assert [each.rule.code for each in watching.findings] == codes
+        assert watching.not_checked == []
+
+
+class Listed(TorchDispatchMode):
+    """Lists every operator."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.calls.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+class ListedAbove(TorchFunctionMode):
+    """Lists every function of torch, reads of attributes included."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.calls.append(getattr(func, "__name__", repr(func)))
+        return func(*args, **(kwargs or {}))
+
+
+class Wrapped(torch.Tensor):
+    """A tensor of another's making, around a plain one."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        args, kwargs = tree_map_only(cls, lambda each: each.inner, (args, kwargs or {}))
+        result = func(*args, **kwargs)
+        return tree_map_only(torch.Tensor, cls, result)
+
+
+@pytest.mark.parametrize("clear, codes", [(True, []), (False, ["ZG101"])])
+def test_tensors_of_another_make_are_watched(clear, codes):
+    weight = torch.nn.Parameter(Wrapped(torch.ones(3)))
+    optimizer = torch.optim.SGD([weight], lr=0.1, foreach=False)
+    with zerograd.watch(policy="collect") as watching:
+        for _ in range(4):
+            if clear:
+                optimizer.zero_grad()
+            weight.pow(2).sum().backward()
+            optimizer.step()
+    assert [each.rule.code for each in watching.findings] == codes
+    assert watching.steps == 4 and watching.not_checked == []
+
+
+@pytest.mark.parametrize("clear, codes", [(True, []), (False, ["ZG101"])])
+def test_tensors_without_values_are_watched(clear, codes):
+    with FakeTensorMode(), zerograd.watch(policy="collect") as watching:
+        model = small_model()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        loop(model, optimizer, 4, clear="first" if clear else "never")
+    assert [each.rule.code for each in watching.findings] == codes
+    assert watching.steps == 4 and watching.not_checked == []
 
 
 class Explodes(torch.autograd.Function):

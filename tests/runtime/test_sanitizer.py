@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -469,3 +470,15 @@ def test_copies_of_a_function_in_two_files_are_two_places():
             train()
     places = {finding.spot.path for finding in watching.findings}
     assert places == {"first_copy.py", "second_copy.py"}
+
+
+def test_a_step_that_a_pool_takes_is_named_where_its_optimizer_was_made():
+    model = nn.Linear(2, 1)
+    with zerograd.watch(policy="collect") as watching, ThreadPoolExecutor(1) as pool:
+        made = torch.optim.SGD(model.parameters(), lr=0.1)
+        line = sys._getframe().f_lineno - 1
+        for _ in range(4):
+            model(torch.ones(1, 2)).sum().backward()
+            pool.submit(made.step).result()
+    assert [(each.rule.code, each.spot.line) for each in watching.findings] == [("ZG101", line)]
+    assert watching.findings[0].spot.path == __file__

@@ -14,6 +14,7 @@ from zerograd.cli.run_paths import near, worded_note
 from zerograd.cli.streams import voice
 from zerograd.errors import ZerogradError
 from zerograd.lifecycle.findings import Finding
+from zerograd.report.excerpt import read_source
 from zerograd.report.reporter import NOTHING_MORE, Closing
 from zerograd.runtime.run_folder import RunFolder, Shard, notes_of
 from zerograd.trace.format import PARTS
@@ -82,6 +83,22 @@ def write_report(
     finally:
         if here is not None:
             os.chdir(here)
+
+
+def write_so_far(findings: Sequence[Finding], options: ReportOptions) -> None:
+    """Write the findings of a run that goes on to FILE; the end writes it anew."""
+    output = Path(options.output or "")
+    if output.exists() and not output.is_file():
+        return  # a pipe takes one report only
+
+    def source(path: str, cell: int | None) -> Sequence[str]:
+        return read_source(os.path.join(options.cwd, path), cell)  # the script may have moved
+
+    try:
+        wanted = argparse.Namespace(format=options.format, output=output)
+        write_findings(findings, wanted, source=source)
+    except (ZerogradError, OSError):
+        pass  # the end will say so
 
 
 def _current_folder() -> str | None:

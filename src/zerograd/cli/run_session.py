@@ -17,6 +17,7 @@ from zerograd.cli.run_report import (
     merge_trace,
     shown,
     write_report,
+    write_so_far,
 )
 from zerograd.lifecycle.findings import Finding
 from zerograd.runtime.children import watch_for_unfollowed
@@ -69,6 +70,8 @@ class _Session:
             self.process = WatchedProcess(self.folder, options)
             if options.trace is not None:
                 self.process.open()  # the file of an earlier run goes, whatever this one does
+            if report.output is not None:
+                self.process.on_finding = self.so_far
         else:
             options = replace(options, root=0)  # no process of the run is above the others
             self.folder = join_ranks(place, options)
@@ -94,6 +97,10 @@ class _Session:
         if not isinstance(error, SystemExit):  # which is told by its exit code
             self._error = error
         self.process.explain(error)
+
+    def so_far(self) -> None:
+        """A finding has come: it is in the file now, should the script be killed later on."""
+        write_so_far(shown(self.process.findings(), self._report), self._report)
 
     def before_exec(self) -> None:
         """The script becomes another program: say now what would be said at its end."""

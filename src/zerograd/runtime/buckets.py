@@ -16,6 +16,7 @@ from typing import Any
 from torch import Tensor
 
 from zerograd.runtime import torch_facts
+from zerograd.runtime.call_site import Site
 
 MOST_BUCKETS = 24  # past that, parameters whose histories part are left alone
 
@@ -157,7 +158,7 @@ _dead: Any = _nothing
 class Owner:
     """An optimizer, as far as we know it."""
 
-    __slots__ = ("buckets", "display", "mask", "name", "number", "ref", "stands_for")
+    __slots__ = ("buckets", "display", "made_at", "mask", "name", "number", "ref", "stands_for")
 
     def __init__(
         self, name: str, optimizer: Any, gone: Callable[[str], None], number: int = 0
@@ -165,6 +166,7 @@ class Owner:
         self.name = name  # what the judge calls it
         self.number = number  # in the order of their coming
         self.display = ""  # what the user's code calls it
+        self.made_at: Site | None = None  # for steps that a thread pool takes, with no user's frame
         self.ref = weakref.ref(optimizer, lambda _: gone(name))
         self.buckets: tuple[Bucket, ...] = ()
         self.mask = 0

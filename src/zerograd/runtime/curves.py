@@ -105,6 +105,8 @@ class Curves:
             return None
         if not tensor.is_floating_point() or not torch_facts.may_look_at_values():
             return None
+        if torch_facts.has_modes():
+            return None  # a mode of the user's would see it
         if tensor.is_cpu:
             return float(tensor.item())
         return self._copy(what, tensor) if tensor.is_cuda else None

@@ -8,6 +8,8 @@ from inspect import CO_VARARGS
 from types import FrameType
 from typing import Any
 
+from torch._C import DisableTorchFunction
+
 _BESIDE = frozenset({"measured"})  # what happens to no gradient
 
 
@@ -70,7 +72,7 @@ class Guard:
             if self.is_deaf:
                 return
             try:
-                with lock:
+                with lock, DisableTorchFunction():  # no mode or subclass of the user's hears of it
                     if ends_ride and recorder.ride is not None:
                         recorder.end_ride()
                     act(*args)

@@ -13,6 +13,7 @@ from torch.optim.optimizer import Optimizer
 
 from zerograd.runtime import torch_facts
 from zerograd.runtime.buckets import Bucket, Owner, Partition
+from zerograd.runtime.call_site import Site
 from zerograd.runtime.memo import Memo
 
 MOST_WAITING = 16  # optimizers taken up before their first step; with more, only those that step
@@ -44,7 +45,7 @@ class Owners:
         self.partition = Partition(self._split)
         self.by_name: dict[str, Owner] = {}
         self._by_id: dict[int, Owner] = {}
-        self._waiting: weakref.WeakKeyDictionary[Optimizer, int]  # and the thread that made it
+        self._waiting: weakref.WeakKeyDictionary[Optimizer, tuple[int, Site]]  # by whom, where
         self._waiting = weakref.WeakKeyDictionary()
         self._gone: list[str] = []
         self._come = 0  # how many there have been
@@ -72,18 +73,18 @@ class Owners:
         self._come += 1
         owner = Owner(name, optimizer, self._is_gone, self._come)
         self.by_name[name] = self._by_id[id(optimizer)] = owner
-        self._waiting.pop(optimizer, None)
+        _, owner.made_at = self._waiting.pop(optimizer, (0, None))
         self._claim(owner, optimizer)
         self.let_go_of_the_dead()  # after that: it may be the heir of one of them
         return owner
 
-    def meet(self, optimizer: Optimizer) -> None:
+    def meet(self, optimizer: Optimizer, site: Site) -> None:
         """Take note of an optimizer that has been made, or has been given more parameters."""
         owner = self.known(optimizer)
         if owner is not None:
             self._claim(owner, optimizer)
         else:
-            self._waiting[optimizer] = threading.get_ident()
+            self._waiting[optimizer] = (threading.get_ident(), site)
             self.has_news = True
 
     def _is_gone(self, name: str) -> None:
@@ -95,12 +96,12 @@ class Owners:
         """Take up the optimizers that wait, and let go of those that are gone."""
         self.has_news = False
         me = threading.get_ident()
-        mine = [each for each, thread in list(self._waiting.items()) if thread == me]
+        mine = [each for each, (thread, _) in list(self._waiting.items()) if thread == me]
         if len(mine) <= MOST_WAITING:
             for optimizer in mine:
-                self._waiting.pop(optimizer, None)
                 if optimizer.param_groups:
                     self.of(optimizer)
+                self._waiting.pop(optimizer, None)
         if self._gone:
             self.let_go_of_the_dead()
 

@@ -106,6 +106,7 @@ class WatchedProcess:
         self._exits = Exits(self._leave, self._become)
         self.on_hard_exit: Callable[[int], int] | None = None
         self.on_exec: Callable[[], object] | None = None
+        self.on_finding: Callable[[], object] | None = None
         self._home_pid = os.getpid()
         self._place: tuple[int | None, int | None] = (None, None)
 
@@ -194,6 +195,8 @@ class WatchedProcess:
             step = finding.live.step if finding.live else None
             self._trace.finding(finding, iteration=step)
         self.save()
+        if self.on_finding is not None and os.getpid() == self._home_pid:
+            self.on_finding()
         if self._options.policy == "warn" and self._is_shown(finding):
             self._announce(finding)
 

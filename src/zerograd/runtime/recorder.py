@@ -123,7 +123,7 @@ class Recorder(Feeding):
         self.backwards.look_again()
 
     def holds(self, optimizer: Optimizer) -> None:
-        self.owners.meet(optimizer)
+        self.owners.meet(optimizer, self.sites.here(3))
 
     def registers(self, module: Module, name: str, part: Any) -> None:
         self.replicas.register(module)

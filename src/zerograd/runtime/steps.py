@@ -10,7 +10,7 @@ from torch.optim.optimizer import Optimizer
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.runtime import ride
 from zerograd.runtime.buckets import Owner
-from zerograd.runtime.call_site import Site, argument_of
+from zerograd.runtime.call_site import NOWHERE, Site, argument_of
 from zerograd.runtime.callers import is_counted
 from zerograd.runtime.owners import IN_BACKWARD, holds_canary
 
@@ -36,6 +36,8 @@ class Steps:
         if owner is None:
             return
         site = recorder.sites.here(3)
+        if site is NOWHERE and owner.made_at is not None:
+            site = owner.made_at
         if not owner.display:
             through = recorder.scaling.is_stepping()
             recorder.call(owner, argument_of(site.text) if through else site.receiver)

@@ -6,6 +6,7 @@ fails there first, in plain words.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 import warnings
@@ -16,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import graph as autograd_graph
+from torch.utils import _python_dispatch
 
 OLDEST_TORCH = (2, 11)
 MOST_PEEKED = 4096  # values of one gradient
@@ -185,9 +187,7 @@ def is_sharded(tensor: Tensor) -> bool:
 
 def may_look_at_values() -> bool:
     """May values be read now? Not while a graph is captured, traced or transformed."""
-    if torch.compiler.is_compiling():
-        return False
-    if torch._C._len_torch_dispatch_stack() or torch._C._functorch.peek_interpreter_stack():
+    if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack():
         return False
     if not torch.cuda.is_initialized():
         return True
@@ -203,7 +203,7 @@ def norms(grads: Iterable[Tensor]) -> list[float]:
     """Return the norm of each gradient, in one device synchronisation per device."""
     by_device: dict[torch.device, list[tuple[int, Tensor]]] = {}
     found: dict[int, float] = {}
-    with torch._C.DisableTorchFunction(), torch.no_grad():
+    with torch._C.DisableTorchFunction(), _unseen():
         for index, grad in enumerate(grads):
             part = local_part(grad).detach()
             if part.is_sparse:
@@ -214,6 +214,9 @@ def norms(grads: Iterable[Tensor]) -> list[float]:
                 found[index] = float("nan")  # present, of unknown size
                 continue
             part = part if part.is_floating_point() or part.is_complex() else part.float()
+            if type(part) is not Tensor:
+                found[index] = _norm_of_a_subclass(part)
+                continue
             by_device.setdefault(part.device, []).append((index, part))
         for entries in by_device.values():
             values = [torch.linalg.vector_norm(part.float().flatten()) for _, part in entries]
@@ -222,13 +225,43 @@ def norms(grads: Iterable[Tensor]) -> list[float]:
     return [found[index] for index in sorted(found)]
 
 
+def _norm_of_a_subclass(part: Tensor) -> float:
+    """Return its norm, NaN if it has no values (a fake tensor) or does not give them away."""
+    try:
+        return float(torch.linalg.vector_norm(part).item())
+    except Exception:  # whatever its author raises from there
+        return float("nan")
+
+
+def _unseen() -> contextlib.AbstractContextManager[object]:
+    """Return what keeps our looks out of the user's graphs and of modes such as a flop counter."""
+    return _without_modes() if has_modes() else torch.no_grad()
+
+
+def has_modes() -> bool:
+    """Is a dispatch mode on, which sees every operator?"""
+    return bool(torch._C._len_torch_dispatch_stack())
+
+
+@contextlib.contextmanager
+def _without_modes() -> Iterator[None]:
+    count = torch._C._len_torch_dispatch_stack()
+    modes = [_python_dispatch._pop_mode() for _ in range(count)]
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for mode in reversed(modes):
+            _python_dispatch._push_mode(mode)
+
+
 def peek(grad: Tensor) -> bool | None:
     """Is any of its first values not zero? None: not in the host's memory."""
     if grad.device.type != "cpu" or type(grad) is not Tensor or not may_look_at_values():
         return None
     if not _is_readable(grad):
         return None
-    with torch.no_grad():
+    with torch._C.DisableTorchFunction(), _unseen():
         return bool(grad.detach().reshape(-1)[:MOST_PEEKED].any())
 
 
