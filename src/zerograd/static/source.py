@@ -60,8 +60,8 @@ class Source:
         self.encoding = encoding
         self.notebook = notebook
         self.problems = problems
-        first = next((line for line in text.split("\n", 200) if line.strip()), "")
-        self.cut_out = notebook is None and first[:1] in (" ", "\t")
+        indent = text[: len(text) - len(text.lstrip())].rpartition("\n")[2]
+        self.cut_out = notebook is None and indent[:1] in (" ", "\t") and not text.isspace()
         self._lines: list[str] | None = None
 
     def __repr__(self) -> str:

@@ -65,15 +65,16 @@ class Arguments:
         """Evaluate the arguments of a call, in order."""
         positional: list[Value] = []
         found = cls(positional, {})
+        evaluate = frame.program.evaluate
         for each in node.args:
-            value = frame.program.evaluate(frame, each)
-            if isinstance(each, ast.Starred) and isinstance(value, Several):
+            value = evaluate(frame, each)
+            if type(each) is ast.Starred and isinstance(value, Several):
                 positional.extend(value.items)
             else:
                 found.nodes[len(positional)] = each
                 positional.append(value)
         for keyword in node.keywords:
-            value = frame.program.evaluate(frame, keyword.value)
+            value = evaluate(frame, keyword.value)
             if keyword.arg is not None:
                 found.named[keyword.arg] = value
                 found.nodes[keyword.arg] = keyword.value
@@ -122,7 +123,8 @@ class Arguments:
 
     def _has_any(self, kinds: frozenset[type[Value]]) -> bool:
         """Is there a leaf of one of these kinds? Most calls are handed numbers and settings."""
-        self.leaves()
+        if self._leaves is None:
+            self.leaves()
         return not self._kinds.isdisjoint(kinds)
 
     def optimizers(self) -> list[Value]:
@@ -132,14 +134,13 @@ class Arguments:
         return [
             each
             for each in self.leaves()
-            if isinstance(each, Optimizer)
-            or (isinstance(each, Named) and is_optimizer_name(each.path))
+            if type(each) is Optimizer or (type(each) is Named and is_optimizer_name(each.path))
         ]
 
     def has_modules(self) -> bool:
         return self._has_any(_NETWORKS) or (
             self._has_any(_NAMED)
-            and any(isinstance(each, Named) and is_model_name(each.path) for each in self.leaves())
+            and any(type(each) is Named and is_model_name(each.path) for each in self.leaves())
         )
 
     def held(self) -> Several:

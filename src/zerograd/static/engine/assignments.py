@@ -57,28 +57,33 @@ def assign(frame: Frame, node: ast.Assign) -> None:
         if not _stays(frame, target, value, node.value):
             _store(frame, node, target, value, node.value)
             made = value in (NOTHING, MADE, WRAPPED) or isinstance(value, Module)
-            if made and isinstance(node.value, ast.Call) and path_of(target):
+            if made and type(node.value) is ast.Call and path_of(target):
                 _derive(frame, target, node.value)
 
 
 def _derive(frame: Frame, target: ast.expr, made: ast.Call) -> None:
     """`parallel = wrap(model)`: what an unseen call makes from a network may be that network."""
+    if not made.args and not made.keywords:
+        return  # made of nothing
     given = peek(frame, target)
+    if not isinstance(given, (Named, Module)):
+        return
     handed = [peek(frame, each) for each in made.args if path_of(each)]
-    networks = [each for each in handed if isinstance(each, Named | Module | Instance)]
-    keys = frozenset(
-        key for key in keys_of(Several(list(networks))) if frame.program.is_network(key)
-    )
     words = [peek(frame, each.value) for each in made.keywords if path_of(each.value)]
-    keep(frame, given, made, [*handed, *words])
-    if isinstance(given, Named | Module) and keys:
+    if isinstance(given, Named):
+        keep(frame, given, made, [*handed, *words])
+    networks = [each for each in handed if isinstance(each, (Named, Module, Instance))]
+    keys = frozenset(
+        key for each in networks for key in keys_of(each) if frame.program.is_network(key)
+    )
+    if keys:
         path = given.path if isinstance(given, Named) else given.key
         frame.program.derive(path, keys)
 
 
 def _makes_a_network(frame: Frame, node: ast.Assign, value: Value) -> bool:
     """`net = resnet(…)`: what an unseen function gives, by the name it is given."""
-    if not isinstance(node.value, ast.Call) or not isinstance(value, Tensor):
+    if type(node.value) is not ast.Call or not isinstance(value, Tensor):
         return False
     called = path_of(node.value.func)
     if value.deps != {called} or value.leaves or is_network_name(called):
@@ -92,9 +97,9 @@ def _stays(frame: Frame, target: ast.expr, value: Value, right: ast.expr) -> boo
 
     A function stays itself as well: `update = CudaGraphModule(update)` runs it.
     """
-    if not isinstance(right, ast.Call):
+    if type(right) is not ast.Call:
         return False
-    if isinstance(target, ast.Tuple) and not isinstance(value, Several):
+    if type(target) is ast.Tuple and not isinstance(value, Several):
         return all(_stays(frame, each, value, right) for each in target.elts)
     unseen = value in (NOTHING, MADE, WRAPPED) or (isinstance(value, Tensor) and not value.sure)
     path = path_of(target)
@@ -113,7 +118,7 @@ def assign_annotated(frame: Frame, node: ast.AnnAssign) -> None:
 
 
 def _store(frame: Frame, node: ast.stmt, target: ast.expr, value: Value, right: ast.expr) -> None:
-    if isinstance(target, ast.Attribute):
+    if type(target) is ast.Attribute:
         if target.attr in ("grad", "_grad"):
             _assign_gradient(frame, target, value, right)
             return
@@ -128,7 +133,7 @@ def _store(frame: Frame, node: ast.stmt, target: ast.expr, value: Value, right: 
             if of_gradient and not frame.unit.mentions_gradient(right):
                 _assign_gradient(frame, target.value, value, right)
             return
-    elif isinstance(target, ast.Name) and frame.unit.mentions_gradient(right):
+    elif type(target) is ast.Name and frame.unit.mentions_gradient(right):
         current = frame.lookup(target.id)
         if isinstance(current, Leaf) and not isinstance(value, Leaf):
             # x = x + eps * x.grad: what comes out is a new tensor without a gradient
@@ -291,9 +296,9 @@ def _update_by_hand(frame: Frame, node: ast.stmt, holder: ast.expr) -> bool:
 def bind(frame: Frame, target: ast.expr, value: Value) -> None:
     """Give `target` the value."""
     program = frame.program
-    if isinstance(target, ast.Name):
+    if type(target) is ast.Name:
         frame.assign(target.id, program.christened(frame, value, target.id))
-    elif isinstance(target, ast.Attribute):
+    elif type(target) is ast.Attribute:
         if target.attr in ("grad", "_grad"):  # one of several targets
             _assign_gradient(frame, target, value, target)
             return
@@ -308,7 +313,7 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
         elif isinstance(owner, Module | Named):
             key = owner.key if isinstance(owner, Module) else owner.path
             program.attach(key, target.attr, named)
-    elif isinstance(target, ast.Tuple | ast.List):
+    elif isinstance(target, (ast.Tuple, ast.List)):
         _unpack(frame, target, value)
     elif isinstance(target, ast.Starred):
         bind(frame, target.value, value)

@@ -110,7 +110,7 @@ def _lasting(frame: Frame, node: ast.expr) -> set[ast.expr]:
     Those hold from one call of a method to the next; `self.state.step` may not.
     """
     found: set[ast.expr] = set()
-    attributes = [each for each in frame.unit.parts_of(node) if isinstance(each, ast.Attribute)]
+    attributes = [each for each in frame.unit.parts_of(node) if type(each) is ast.Attribute]
     if not attributes:
         return found
     for inner in attributes:
@@ -138,26 +138,25 @@ def atom_of(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -
     volatile = counter = False
     lasting = _lasting(frame, node)
     for inner in frame.unit.parts_of(node):
-        kind = type(inner)
-        if kind is ast.Constant:
+        if type(inner) is ast.Constant:
             continue
-        if isinstance(inner, ast.Name):
+        if type(inner) is ast.Name:
             word, behind, changes = frame.spelling(inner.id)
             spelled.append(word)
             if inner not in lasting:
                 names |= behind
             volatile = volatile or changes
             counter = counter or not _COUNTER_WORDS.isdisjoint(words_of(inner.id))
-        elif isinstance(inner, ast.Attribute):
+        elif type(inner) is ast.Attribute:
             names.add(f".{inner.attr}")
             counter = counter or not _COUNTER_WORDS.isdisjoint(words_of(inner.attr))
             volatile = volatile or frame.unit.changes_attribute(inner.attr)
             counted = _is_counted(inner.attr) and isinstance(inner.value, ast.Name)
             of_self = counted and inner.value.id == "self"  # type: ignore[attr-defined]
             volatile = volatile or (of_self and inner.value not in lasting)
-        elif kind is ast.Call:
+        elif type(inner) is ast.Call:
             volatile = volatile or not settled
-        elif isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mod):
+        elif type(inner) is ast.BinOp and type(inner.op) is ast.Mod:
             counter = True
             # A remainder that never changes would not be asked for.
             volatile = volatile or not _is_counted_here(frame, inner.left)
@@ -188,6 +187,6 @@ def _is_tallied(frame: Frame, test: ast.Compare) -> bool:
         known = frame.unit.is_tallied(name) if name else None
         if known is not None:
             return known
-        if name and f"{name} -= 1" in frame.unit.source.text:
+        if name and frame.unit.is_counted_down(name):
             return _is_set_again(frame, name)  # counted down, and set up again in the same loop
     return False

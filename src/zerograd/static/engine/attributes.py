@@ -31,31 +31,33 @@ _OF_OPTIMIZERS = frozenset(("param_groups", "step", "zero_grad"))
 
 def attribute(frame: Frame, base: Value, name: str) -> Value:
     """Return the attribute `name` of a value."""
-    if isinstance(base, External):
+    if base is NOTHING:
+        return NOTHING
+    if type(base) is External:
         return External(f"{base.dotted}.{name}")
-    if isinstance(base, Named):
+    if type(base) is Named:
         if name in _OF_OPTIMIZERS and is_optimizer_name(base.path):
             return _optimizer_attribute(frame.program.named_optimizer(base.path), name)
         return Gradient(base) if name == "grad" else Named(f"{base.path}.{name}")
-    if isinstance(base, Instance):
+    if type(base) is Instance:
         return frame.program.instance_attribute(base, name)
-    if isinstance(base, Module):
+    if type(base) is Module:
         return _module_attribute(frame, base, name)
-    if isinstance(base, Params | Leaf | Tensor):
+    if isinstance(base, (Params, Leaf, Tensor)):
         if name == "grad":
             return Gradient(base)
         if name in ("data", "detach") and not isinstance(base, Tensor):
             return base
         return Tensor() if name in CUTS else base
-    if isinstance(base, Gradient):
+    if type(base) is Gradient:
         return base
-    if isinstance(base, Optimizer):
+    if type(base) is Optimizer:
         return _optimizer_attribute(base, name)
-    if isinstance(base, Namespace):
+    if type(base) is Namespace:
         return frame.program.global_value(base.unit, name) or NOTHING
-    if isinstance(base, Mapping):
+    if type(base) is Mapping:
         return base.items.get(name, NOTHING)
-    if isinstance(base, Super):
+    if type(base) is Super:
         return frame.program.super_attribute(base, name)
     return NOTHING
 

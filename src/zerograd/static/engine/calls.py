@@ -65,7 +65,7 @@ _MAKERS = frozenset(("builder", "factory", "maker", "constructor", "creator", "c
 def call(frame: Frame, node: ast.Call) -> Value:
     """Return what a call gives; the events it sets off go to the frame."""
     function = node.func
-    if isinstance(function, ast.Attribute):
+    if type(function) is ast.Attribute:
         program = frame.program
         base = program.evaluate(frame, function.value)
         return _method(frame, node, base, function.attr)
@@ -75,7 +75,7 @@ def call(frame: Frame, node: ast.Call) -> Value:
 
 def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
     arguments = Arguments.of(frame, node)
-    if isinstance(callee, Function):
+    if type(callee) is Function:
         if by_wrapper(frame, node, _plain_name(node), None, arguments):
             return NOTHING
         before = len(frame.out)
@@ -83,24 +83,24 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
         if fills_by_name(_plain_name(node)) and not has_effect(frame.out[before:]):
             fill(frame, node, NOTHING, Arguments.none())  # further in than could be followed
         return returned
-    if isinstance(callee, Class):
+    if type(callee) is Class:
         return frame.program.instantiate(frame, node, callee.unit, arguments)
-    if isinstance(callee, External):
+    if type(callee) is External:
         return _external(frame, node, callee.dotted, arguments)
-    if isinstance(callee, Bound):
+    if type(callee) is Bound:
         read = _METHODS.get(type(callee.of), thing_method)
         return read(frame, node, callee.of, callee.name, arguments)
-    if isinstance(callee, Scaler):
+    if type(callee) is Scaler:
         return run_scaler(frame, node, arguments, _plain_name(node))
-    if isinstance(callee, Instance):
+    if type(callee) is Instance:
         return _call_instance(frame, node, callee, arguments)
-    if isinstance(callee, Module):
+    if type(callee) is Module:
         return forward(frame, frozenset((callee.key,)), arguments)
-    if isinstance(callee, Named):
+    if type(callee) is Named:
         return _named(frame, node, callee.path, arguments)
     if isinstance(callee, Tensor):
         return unseen(frame, "", arguments, callee)
-    if isinstance(callee, Leaf | Params | Optimizer):
+    if isinstance(callee, (Leaf, Params, Optimizer)):
         return NOTHING
     if arguments.has_params() and _may_construct(node):
         return frame.program.new_optimizer(arguments.first())
@@ -256,12 +256,12 @@ def _call_instance(frame: Frame, node: ast.Call, callee: Instance, arguments: Ar
 
 def _method(frame: Frame, node: ast.Call, base: Value, name: str) -> Value:
     program = frame.program
-    if isinstance(base, _SCOPES):
+    if type(base) in _SCOPES:
         callee = program.attribute(frame, base, name)
-        if callee is NOTHING and isinstance(base, Super):
+        if callee is NOTHING and type(base) is Super:
             return _framework_method(frame, node, base.of, name, Arguments.of(frame, node))
         return _call_value(frame, node, callee)
-    if isinstance(base, External):
+    if type(base) is External:
         return _external(frame, node, f"{base.dotted}.{name}", Arguments.of(frame, node))
     arguments = Arguments.of(frame, node)
     if by_wrapper(frame, node, name, base, arguments):
@@ -364,7 +364,7 @@ def _engine_method(
     return NOTHING
 
 
-_SCOPES = (Namespace, Class, Super)
+_SCOPES = frozenset[type[Value]]((Namespace, Class, Super))
 _METHODS: dict[type[Value], Callable[[Frame, ast.Call, Any, str, Arguments], Value]] = {
     Instance: _instance_method,
     Optimizer: optimizer_method,

@@ -120,25 +120,25 @@ def _acts(block: Block) -> bool:
 
 def test_of(frame: Frame, node: ast.expr) -> Test:
     """Return the condition that `node` is."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+    if type(node) is ast.UnaryOp and type(node.op) is ast.Not:
         return test_of(frame, node.operand).negated()
-    if isinstance(node, ast.BoolOp):
+    if type(node) is ast.BoolOp:
         test = _joined(
             "both" if isinstance(node.op, ast.And) else "either",
             [test_of(frame, value) for value in node.values],
         )
         return _named(frame, node, test) if test.parts and not test.key else test
-    if isinstance(node, ast.Constant):
+    if type(node) is ast.Constant:
         return ALWAYS if node.value else NEVER
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+    if type(node) is ast.Compare and len(node.ops) == 1:
         return _comparison(frame, node)
-    if isinstance(node, ast.NamedExpr):
+    if type(node) is ast.NamedExpr:
         return test_of(frame, node.value)
     if is_modulo(node):
         if _is_of_one(node):
             return NEVER
         return _atom(frame, node, f"{_text(frame, node)}==0").negated()
-    if isinstance(node, ast.Call):
+    if type(node) is ast.Call:
         return _call(frame, node)
     return _truth(frame, node)
 
@@ -242,7 +242,7 @@ def is_positive(node: ast.expr) -> bool:
 
 
 def is_modulo(node: ast.AST) -> bool:
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)
+    return type(node) is ast.BinOp and type(node.op) is ast.Mod
 
 
 def _is_of_one(node: ast.expr) -> bool:
@@ -285,15 +285,15 @@ def _present(frame: Frame, node: ast.expr) -> Test:
 
 
 def _truth(frame: Frame, node: ast.expr) -> Test:
-    if isinstance(node, ast.Name | ast.Attribute):
+    if type(node) is ast.Name or type(node) is ast.Attribute:
         value = frame.program.evaluate(frame, node)
-        if isinstance(value, Tested):
+        if type(value) is Tested:
             return value.test
-        if isinstance(value, Constant):
+        if type(value) is Constant:
             return ALWAYS if value.value else NEVER
         if _is_trained(frame, value):
             return ALWAYS
-        if isinstance(node, ast.Attribute) and node.attr == "sync_gradients":
+        if type(node) is ast.Attribute and node.attr == "sync_gradients":
             return frame.program.sync_test()
     return _atom(frame, node, _text(frame, node))
 

@@ -214,7 +214,11 @@ def acts(text: str) -> bool:
 
     What is commented out does not, and who sets a learning rate does not either.
     """
-    code = _COMMENTS.sub("", text)
+    # Most texts call nothing of the kind, comments or not; those are left as they are.
+    return _calls_what_acts(text) and _calls_what_acts(_COMMENTS.sub("", text))
+
+
+def _calls_what_acts(text: str) -> bool:
     return any(
-        name not in _HARMLESS and "learning_rate" not in name for name in _ACTING.findall(code)
+        name not in _HARMLESS and "learning_rate" not in name for name in _ACTING.findall(text)
     )

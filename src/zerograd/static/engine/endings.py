@@ -16,16 +16,16 @@ def leaves(unit: Unit, body: list[ast.stmt]) -> bool:
     if not body:
         return False
     last = body[-1]
-    return isinstance(last, ast.Return | ast.Raise | ast.Continue | ast.Break) or (
-        isinstance(last, ast.Expr) and ends_program(unit, last.value)
+    return isinstance(last, (ast.Return, ast.Raise, ast.Continue, ast.Break)) or (
+        type(last) is ast.Expr and ends_program(unit, last.value)
     )
 
 
 def ends_program(unit: Unit, node: ast.expr) -> bool:
     """Is it a call such as `sys.exit(1)`, under whatever name it was imported?"""
-    if not isinstance(node, ast.Call):
+    if type(node) is not ast.Call:
         return False
-    if isinstance(node.func, ast.Attribute) and node.func.attr not in _LAST:
+    if type(node.func) is ast.Attribute and node.func.attr not in _LAST:
         return False
     path = path_of(node.func)
     name, _, rest = path.partition(".")

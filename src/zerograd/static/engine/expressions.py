@@ -80,7 +80,7 @@ def _constant(frame: Frame, node: ast.Constant) -> Value:
 def _attribute(frame: Frame, node: ast.Attribute) -> Value:
     base = evaluate(frame, node.value)
     value = attribute(frame, base, node.attr)
-    if isinstance(value, Gradient) and isinstance(value.of, Leaf) and not frame.program.peeking:
+    if type(value) is Gradient and type(value.of) is Leaf and not frame.program.peeking:
         _use_leaf(frame, node, value.of)
     return value
 
@@ -138,8 +138,8 @@ def _picked(items: list[Value]) -> Value:
 def _several(frame: Frame, node: ast.Tuple | ast.List | ast.Set) -> Value:
     items: list[Value] = []
     for each in node.elts:
-        value = evaluate(frame, each.value if isinstance(each, ast.Starred) else each)
-        if isinstance(each, ast.Starred) and isinstance(value, Several):
+        value = evaluate(frame, each)
+        if type(each) is ast.Starred and isinstance(value, Several):
             items.extend(value.items)
         else:
             items.append(value)
@@ -162,10 +162,11 @@ def _dict(frame: Frame, node: ast.Dict) -> Value:
 
 def _binary(frame: Frame, node: ast.BinOp) -> Value:
     left, right = evaluate(frame, node.left), evaluate(frame, node.right)
-    for side, value in ((node.left, left), (node.right, right)):
-        if isinstance(value, Gradient):
-            touch(frame, side, value)
-    if isinstance(node.op, ast.Add):
+    if type(left) is Gradient:
+        touch(frame, node.left, left)
+    if type(right) is Gradient:
+        touch(frame, node.right, right)
+    if type(node.op) is ast.Add:
         if isinstance(left, Several) and isinstance(right, Several):
             return Several([*left.items, *right.items], left.open or right.open)
         if isinstance(left, Params | Several) and isinstance(right, Params | Several):

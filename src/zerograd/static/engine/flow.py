@@ -59,6 +59,14 @@ class Exits:
         self.continues: list[Point] = []
         self.returns: list[Point] = []
 
+    def is_empty(self) -> bool:
+        return not (self.breaks or self.continues or self.returns)
+
+    def add(self, other: Exits) -> None:
+        self.breaks += other.breaks
+        self.continues += other.continues
+        self.returns += other.returns
+
 
 class Flow:
     """One interpretation of a root's skeleton.
@@ -256,12 +264,27 @@ class Flow:
         return join(ends)
 
     def _loop(self, node: Loop, point: Point, exits: Exits) -> Point | None:
-        """Three rounds at least, then until nothing new comes round."""
+        """A loop that is entered in states in which it was entered before ends as it did then."""
         if node.once:
             inner = Exits()
             end = self._block(node.body, point, inner)
             exits.returns.extend(inner.returns)
             return join([end, *inner.breaks, *inner.continues])
+        if self._tries:  # what is seen on the way counts as well
+            return self._rounds(node, point, exits)
+        key = (id(node), frozenset(point.items()))
+        if key in self._known:
+            return self._known[key]
+        inner = Exits()
+        after = self._rounds(node, point, inner)
+        if inner.is_empty():
+            self._known[key] = after
+        else:
+            exits.add(inner)
+        return after
+
+    def _rounds(self, node: Loop, point: Point, exits: Exits) -> Point | None:
+        """Three rounds at least, then until nothing new comes round."""
         varying = self._varying.get(id(node), frozenset())
         first = self._firsts.get(id(node), First())
         later = frozenset(each ^ 1 for each in first.only | first.gone)

@@ -125,12 +125,12 @@ def path_of(node: ast.AST) -> str:
     >>> path_of(ast.parse("self.opts[0].x", mode="eval").body)
     'self.opts[0].x'
     """
-    if isinstance(node, ast.Name):
+    if type(node) is ast.Name:
         return node.id
-    if isinstance(node, ast.Attribute):
+    if type(node) is ast.Attribute:
         base = path_of(node.value)
         return f"{base}.{node.attr}" if base else ""
-    if isinstance(node, ast.Subscript):
+    if type(node) is ast.Subscript:
         base = path_of(node.value)
         if not base:
             return ""

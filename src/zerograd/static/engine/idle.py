@@ -27,13 +27,12 @@ def idle(program: Program) -> Iterator[Finding]:
     What is kept in an object may be stepped by others, or be left over from its model.
     """
     unit = program.main
-    tree = unit.source.tree
-    scopes = list(_scopes(unit, tree.body))
-    if not scopes:
-        return  # most files: seen without walking through their expressions
+    if len(_names_given(unit.statements())) < 2:
+        return  # most files
+    scopes = list(_scopes(unit, unit.source.tree.body))
     makers = {
         path_of(each.targets[0])
-        for each in statements_in(tree.body)
+        for each in unit.statements()
         if isinstance(each, ast.Assign) and is_optimizer_class(path_of(each.value))
     }
     for scope in scopes:
@@ -51,7 +50,9 @@ def _scopes(unit: Unit, body: list[ast.stmt]) -> Iterator[FunctionNode]:
     for each in body:
         if isinstance(each, FunctionNode):
             text = unit.text_of(each)
-            if ".backward" not in text or ".step" not in text or len(_names_given(each)) < 2:
+            if ".backward" not in text or ".step" not in text:
+                continue
+            if len(_names_given(statements_in(each.body))) < 2:
                 continue  # nor do the functions inside it
             yield each
         elif isinstance(each, _SIMPLE):
@@ -62,14 +63,14 @@ def _scopes(unit: Unit, body: list[ast.stmt]) -> Iterator[FunctionNode]:
             yield from _scopes(unit, part.body)
 
 
-def _names_given(scope: FunctionNode) -> set[str]:
-    """Return the names of optimizers that a function, and those inside it, assign."""
+def _names_given(statements: list[ast.AST]) -> set[str]:
+    """Return the names of optimizers that some statements assign."""
     return {
         target.id
-        for each in statements_in(scope.body)
-        if isinstance(each, ast.Assign)
+        for each in statements
+        if type(each) is ast.Assign
         for target in each.targets
-        if isinstance(target, ast.Name) and is_optimizer_name(target.id)
+        if type(target) is ast.Name and is_optimizer_name(target.id)
     }
 
 

@@ -42,12 +42,12 @@ def is_reading(name: str) -> bool:
     return not _RATES.isdisjoint(words) or not _READING.isdisjoint(words)
 
 
-def keep(frame: Frame, target: Value, made: ast.Call, given: list[Value]) -> None:
+def keep(frame: Frame, target: Named, made: ast.Call, given: list[Value]) -> None:
     """Remember what an object of elsewhere was made from, if that is an optimizer."""
-    called = path_of(made.func).rsplit(".", 1)[-1]
     optimizers = Arguments(given, {}).optimizers()
-    if not isinstance(target, Named) or not optimizers:
+    if not optimizers:
         return
+    called = path_of(made.func).rsplit(".", 1)[-1]
     names = (called, target.path)
     if any(is_scheduler_name(each) or not _RATES.isdisjoint(words_of(each)) for each in names):
         return

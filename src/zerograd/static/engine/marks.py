@@ -31,7 +31,7 @@ def mark_guards(block: Block) -> None:
 
 def _mark(block: Block, around: _Around, seen: set[tuple[int, _Around]]) -> None:
     for node in block:
-        if isinstance(node, Happening):
+        if type(node) is Happening:
             node.guards = node.guards & around.guards if node.marked else around.guards
             node.behind = node.behind & around.behind if node.marked else around.behind
             node.inner = node.inner | around.inner
@@ -41,22 +41,22 @@ def _mark(block: Block, around: _Around, seen: set[tuple[int, _Around]]) -> None
             continue
         seen.add((id(node), around))
         within = around
-        if isinstance(node, Branch) and node.atom:
+        if type(node) is Branch and node.atom:
             own = frozenset((node.atom,))
             within = around._replace(guards=around.guards | own, inner=around.inner | own)
-        elif isinstance(node, Loop) and not node.once:
+        elif type(node) is Loop and not node.once:
             within = _Around(around.guards)
-        elif isinstance(node, Attempt) and node.atom:
+        elif type(node) is Attempt and node.atom:
             own = frozenset((node.atom,))
             caught = around._replace(guards=around.guards | own, inner=around.inner | own)
             for part in node.handlers:
                 _mark(part, caught, seen)
         for part in node.blocks():
-            if not (isinstance(node, Attempt) and any(part is each for each in node.handlers)):
+            if not (type(node) is Attempt and any(part is each for each in node.handlers)):
                 _mark(part, within, seen)
-        if isinstance(node, Attempt) and node.atom and any(map(_skips, node.handlers)):
+        if type(node) is Attempt and node.atom and any(map(_skips, node.handlers)):
             around = around._replace(behind=around.behind | {node.atom})
-        if isinstance(node, Branch) and node.atom and _skips(node.then) != _skips(node.otherwise):
+        if type(node) is Branch and node.atom and _skips(node.then) != _skips(node.otherwise):
             # `if …: continue` guards all that follows
             around = around._replace(behind=around.behind | {node.atom})
 

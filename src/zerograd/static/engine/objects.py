@@ -31,6 +31,7 @@ from zerograd.static.engine.values import (
     Params,
     Scaler,
     Several,
+    Successor,
     Tensor,
     Value,
     leaves_of,
@@ -184,9 +185,11 @@ class Objects(ABC):
 
     def christened(self, frame: Frame, value: Value, path: str) -> Value:
         """Return `value` under the name it is given, if it has none yet."""
-        if isinstance(value, _NAMELESS):
+        if type(value) in _NAMELESS:
             return value
-        if isinstance(value, Tensor) and is_optimizer_name(path):
+        if type(value) in _COMPUTED:
+            if not is_optimizer_name(path):
+                return value
             value = NOTHING  # what bears the name of an optimizer was not computed by a network
         if value is NOTHING or value is MADE or value is WRAPPED:
             named = Named(self._qualified(frame, path))
@@ -395,5 +398,6 @@ class Objects(ABC):
         return values[0] if len(values) == 1 else Several(list(values))
 
 
-_NAMELESS = (Constant, Named, External, Params, Gradient, Function, Class)
+_NAMELESS = frozenset[type[Value]]((Constant, Named, External, Params, Gradient, Function, Class))
+_COMPUTED = frozenset[type[Value]]((Tensor, Successor))
 _KEYED = (Module, Optimizer, Scaler, Leaf, Instance)

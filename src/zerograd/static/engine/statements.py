@@ -54,7 +54,7 @@ def read_block(frame: Frame, body: list[ast.stmt]) -> Block:
 
 
 def _expression(frame: Frame, node: ast.Expr) -> None:
-    if isinstance(node.value, ast.Attribute):
+    if type(node.value) is ast.Attribute:
         uncalled(frame, node.value)
         return
     frame.bare = True
@@ -69,7 +69,7 @@ def _if(frame: Frame, node: ast.If) -> None:
     test = test_of(frame, node.test)
     if test.kind in ("always", "never") and _is_knob(frame, node, test.kind):
         test = opaque_test(frame, node.test)
-    if not isinstance(node.test, ast.Name | ast.Attribute) and frame.unit.mentions(node.test, "("):
+    if not isinstance(node.test, (ast.Name, ast.Attribute)) and frame.unit.mentions(node.test, "("):
         evaluate_parts(frame, node.test)
     before = dict(frame.locals)
     guarded = program.guarded

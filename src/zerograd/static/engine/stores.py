@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import deque
-from collections.abc import Iterator
 
 _BODIES = ("body", "orelse", "finalbody")
 _PARTS = ("body", "handlers", "cases", "orelse", "finalbody")
@@ -22,70 +20,75 @@ _SIMPLE: frozenset[type[ast.AST]] = frozenset(
 )
 
 
-def statements_in(body: list[ast.stmt]) -> Iterator[ast.AST]:
-    """Yield these statements and those inside them, of functions and classes too.
+def statements_in(body: list[ast.stmt]) -> list[ast.AST]:
+    """Return these statements and those inside them, of functions and classes too.
 
     The outer ones come first, as with `ast.walk`; the handlers of a `try` and the cases of a
     `match` are among them.
     """
-    waiting = deque[ast.AST](body)
-    while waiting:
-        node = waiting.popleft()
-        yield node
+    found: list[ast.AST] = [*body]
+    for node in found:  # it grows as it is read
         if type(node) not in _SIMPLE:
             for name in _PARTS:
-                waiting.extend(getattr(node, name, ()))
+                found += getattr(node, name, ())
+    return found
 
 
-def targets(statements: list[ast.stmt]) -> Iterator[ast.expr]:
-    """Yield every target that these statements, and those inside them, assign."""
+def targets(statements: list[ast.stmt]) -> list[ast.expr]:
+    """Return every target that these statements, and those inside them, assign."""
+    found: list[ast.expr] = []
+    _add_targets(statements, found)
+    return found
+
+
+def _add_targets(statements: list[ast.stmt], found: list[ast.expr]) -> None:
     for node in statements:
         kind = type(node)
         if kind is ast.Assign:
             for each in node.targets:  # type: ignore[attr-defined]
-                yield from _flat(each)
+                _add_flat(each, found)
         elif kind is ast.AugAssign or kind is ast.AnnAssign:
-            yield node.target  # type: ignore[attr-defined]
+            found.append(node.target)  # type: ignore[attr-defined]
         elif kind is ast.For or kind is ast.AsyncFor:
-            yield from _flat(node.target)  # type: ignore[attr-defined]
+            _add_flat(node.target, found)  # type: ignore[attr-defined]
         elif kind is ast.With or kind is ast.AsyncWith:
             for item in node.items:  # type: ignore[attr-defined]
                 if item.optional_vars is not None:
-                    yield from _flat(item.optional_vars)
+                    _add_flat(item.optional_vars, found)
         elif kind is ast.Delete:
-            yield from node.targets  # type: ignore[attr-defined]
+            found += node.targets  # type: ignore[attr-defined]
         if kind not in _COMPOUND:
             continue  # nothing stands inside, or it is another scope
         for name in _BODIES:
             inner = getattr(node, name, None)
             if inner:
-                yield from targets(inner)
+                _add_targets(inner, found)
         if kind is ast.Try or hasattr(node, "handlers"):
             for handler in node.handlers:  # type: ignore[attr-defined]
-                yield from targets(handler.body)
+                _add_targets(handler.body, found)
         elif hasattr(node, "cases"):
             for case in node.cases:
-                yield from targets(case.body)
+                _add_targets(case.body, found)
 
 
-def _flat(target: ast.expr) -> Iterator[ast.expr]:
-    if isinstance(target, (ast.Tuple, ast.List)):
+def _add_flat(target: ast.expr, found: list[ast.expr]) -> None:
+    if type(target) is ast.Tuple or type(target) is ast.List:
         for each in target.elts:
-            yield from _flat(each)
-    elif isinstance(target, ast.Starred):
-        yield from _flat(target.value)
+            _add_flat(each, found)
+    elif type(target) is ast.Starred:
+        _add_flat(target.value, found)
     else:
-        yield target
+        found.append(target)
 
 
 def names_stored(statements: list[ast.stmt]) -> frozenset[str]:
     """Return the names, and the attributes as `.name`, that these statements assign."""
     found: set[str] = set()
     for target in targets(statements):
-        while isinstance(target, ast.Subscript):
+        while type(target) is ast.Subscript:
             target = target.value
-        if isinstance(target, ast.Name):
+        if type(target) is ast.Name:
             found.add(target.id)
-        elif isinstance(target, ast.Attribute):
+        elif type(target) is ast.Attribute:
             found.add(f".{target.attr}")
     return frozenset(found)

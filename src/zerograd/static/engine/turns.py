@@ -40,14 +40,23 @@ def _acting(unit: Unit, body: list[ast.stmt]) -> Iterator[ast.expr]:
         if not isinstance(statement, ast.stmt) or not unit.has_events(statement):
             continue
         for part in ast.iter_child_nodes(statement):
-            for each in ast.walk(part) if isinstance(part, _EXPRESSIONS) else ():
+            if not isinstance(part, _EXPRESSIONS) or not _may_act(unit, part):
+                continue
+            for each in ast.walk(part):
                 if (
-                    isinstance(each, ast.Call)
-                    and isinstance(each.func, ast.Attribute)
+                    type(each) is ast.Call
+                    and type(each.func) is ast.Attribute
                     and each.func.attr in _ACTS
                 ):
                     by_scaler = each.args and is_scaler_name(path_of(each.func.value))
                     yield each.args[0] if by_scaler else each.func.value
+
+
+def _may_act(unit: Unit, part: ast.AST) -> bool:
+    """Does it speak of a step or a clear at all? Most do not, and need no walk."""
+    if isinstance(part, ast.withitem):
+        return True  # it has no lines of its own
+    return any(unit.mentions(part, word) for word in _ACTS)
 
 
 def _looked_up_into(names: set[str], body: list[ast.stmt], targets: set[str]) -> set[str]:
@@ -55,15 +64,18 @@ def _looked_up_into(names: set[str], body: list[ast.stmt], targets: set[str]) ->
     found: set[str] = set()
     for each in statements_in(body):
         if isinstance(each, ast.Assign):
-            given = {
-                name.id
-                for target in each.targets
-                for name in ast.walk(target)
-                if isinstance(name, ast.Name) and name.id in names
-            }
+            given = {name for target in each.targets for name in _named_in(target)} & names
             if given and _is_looked_up(each.value, targets):
                 found |= given
     return found
+
+
+def _named_in(target: ast.expr) -> Iterator[str]:
+    """Yield the names in a target; most are one."""
+    if type(target) is ast.Name:
+        yield target.id
+    else:
+        yield from (each.id for each in ast.walk(target) if type(each) is ast.Name)
 
 
 def _is_looked_up(node: ast.expr, targets: set[str]) -> bool:

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.leading import LeadingLines
-from zerograd.static.engine.stores import names_stored, targets
+from zerograd.static.engine.stores import names_stored, statements_in, targets
 from zerograd.static.engine.values import External
 
 if TYPE_CHECKING:
@@ -63,9 +63,13 @@ class Unit:
 
     __slots__ = (
         "_changing",
+        "_counted_down",
         "_equalities",
+        "_has_gradients",
         "_leading",
         "_parts",
+        "_pieces",
+        "_statements",
         "_tallies",
         "_texts",
         "classes",
@@ -84,10 +88,14 @@ class Unit:
         self.stars: list[tuple[str, int]] = []
         self._texts: dict[int, str] = {}
         self._parts: dict[int, list[ast.AST]] = {}
+        self._statements: list[ast.AST] | None = None
+        self._pieces: dict[str, list[str]] = {}  # the text, cut where a sign stands
         self._equalities: dict[int, ast.Compare | None] = {}
         self._tallies: dict[str, bool | None] = {}
+        self._counted_down: dict[str, bool] = {}
         self._changing: frozenset[str] | None = None
         self._leading: LeadingLines | None = None
+        self._has_gradients = ".grad" in source.text
         self._collect(source.tree.body)
 
     def close(self) -> None:
@@ -137,6 +145,12 @@ class Unit:
                     alias.asname or alias.name, (module, node.level, alias.name)
                 )
 
+    def statements(self) -> list[ast.AST]:
+        """Return all statements of the module, as `statements_in` gives them."""
+        if self._statements is None:
+            self._statements = statements_in(self.source.tree.body)
+        return self._statements
+
     def changes_attribute(self, name: str) -> bool:
         """Is an attribute of that name assigned outside a constructor?"""
         if self._changing is None:
@@ -179,9 +193,23 @@ class Unit:
     def is_tallied(self, name: str) -> bool | None:
         """Is a number that is counted up set back to nothing as well? None: it is not counted."""
         if name not in self._tallies:
-            text = self.source.text
-            self._tallies[name] = _sets_back(text, name) if f"{name} += " in text else None
+            counted = self._is_before(name, " += ")
+            self._tallies[name] = _sets_back(self.source.text, name) if counted else None
         return self._tallies[name]
+
+    def is_counted_down(self, name: str) -> bool:
+        """Is one taken off a number of that name anywhere?"""
+        known = self._counted_down.get(name)
+        if known is None:
+            known = self._counted_down[name] = self._is_before(name, " -= 1")
+        return known
+
+    def _is_before(self, name: str, sign: str) -> bool:
+        """Is `name` written before the sign anywhere? The text is cut at the sign once for all."""
+        pieces = self._pieces.get(sign)
+        if pieces is None:
+            pieces = self._pieces[sign] = self.source.text.split(sign)[:-1]
+        return any(piece.endswith(name) for piece in pieces)
 
     def parts_of(self, node: ast.AST) -> list[ast.AST]:
         """Return `node` and all expressions below it; a condition is looked at once a reading."""
@@ -200,9 +228,11 @@ class Unit:
         return any(text in line for line in lines[first - 1 : last])
 
     def mentions_gradient(self, node: ast.AST) -> bool:
-        """Does an expression read some `.grad`?"""
-        return self.mentions(node, ".grad") and any(
-            isinstance(each, ast.Attribute) and each.attr == "grad" for each in ast.walk(node)
+        """Does an expression read some `.grad`? Most files have none."""
+        return (
+            self._has_gradients
+            and self.mentions(node, ".grad")
+            and any(type(each) is ast.Attribute and each.attr == "grad" for each in ast.walk(node))
         )
 
     def goes_backward_plainly(self) -> bool:

@@ -167,7 +167,7 @@ def _is_inert(words: Sequence[str], base: Value) -> bool:
 def hand_over(frame: Frame, arguments: Arguments) -> None:
     """`stack.callback(opt.zero_grad)`: who is given a method may call it at any time."""
     for each in arguments.leaves():
-        if isinstance(each, Bound):
+        if type(each) is Bound:
             frame.emit(Haze(keys_of(each.of), whole=True))
 
 
@@ -205,9 +205,7 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
     handed = networks_in(frame, arguments) if is_emptying(name) else None
     if handed:
         frame.emit(Haze(handed, whole=True))
-    modules_called = keys_of(
-        Several([each for each in leaves_of(Several(arguments.all())) if isinstance(each, Module)])
-    )
+    modules_called = frozenset(each.key for each in arguments.leaves() if type(each) is Module)
     makes = name[:1].isupper() or not _NETWORKS.isdisjoint(words)
     computed = arguments.computed()
     if makes:

@@ -13,7 +13,6 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.ir import Happening, Loop
-from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.words import is_scheduler_name
 
@@ -172,8 +171,7 @@ def _is_filled(node: Happening, buckets: Buckets) -> bool:
 
 def _is_alone(node: Happening, buckets: Buckets) -> bool:
     """Is it a function's only optimizer, a parameter, and does its loop call nothing that steps?"""
-    inside = statements_in(node.unit.source.tree.body)
-    functions = (each for each in inside if isinstance(each, FunctionNode))
+    functions = (each for each in node.unit.statements() if isinstance(each, FunctionNode))
     given = any(
         node.name == argument.arg
         for each in functions

@@ -12,7 +12,6 @@ from zerograd.rules import BY_CODE
 from zerograd.static.engine.emptiness import acts
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening, Loop
-from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.unscaled import are_on_one_way
 from zerograd.static.engine.words import CLIPS
@@ -121,9 +120,10 @@ def _is_made_good(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
 def clipped_before_its_loss(program: Program) -> Iterator[Finding]:
     """Yield the clips of a function that goes backward only after them, and steps elsewhere."""
     unit = program.main
-    if not any(f"{name}(" in unit.source.text for name in CLIPS):
+    text = unit.source.text
+    if "clip" not in text or not any(f"{name}(" in text for name in CLIPS):
         return
-    functions = [each for each in statements_in(unit.source.tree.body) if _is_function(each)]
+    functions = [each for each in unit.statements() if _is_function(each)]
     stepping = {each.name for each in functions if unit.mentions(each, ".step(")}
     for function in functions:
         if not unit.mentions(function, ".backward("):

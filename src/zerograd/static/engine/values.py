@@ -387,12 +387,13 @@ class Super(Value):
 
 def leaves_of(value: Value, depth: int = 0) -> Sequence[Value]:
     """Return the values inside tuples, lists and dicts."""
-    if not isinstance(value, CONTAINERS):
+    if type(value) is Several:
+        items = value.items
+    elif type(value) is Mapping:
+        items = list(value.items.values())
+    else:
         return (value,)
-    if depth >= 5:
-        return ()
-    items = value.items if isinstance(value, Several) else value.items.values()
-    return [leaf for item in items for leaf in leaves_of(item, depth + 1)]
+    return [leaf for item in items for leaf in leaves_of(item, depth + 1)] if depth < 5 else ()
 
 
-CONTAINERS = (Several, Mapping)
+CONTAINERS = frozenset[type[Value]]((Several, Mapping))
