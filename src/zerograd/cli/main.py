@@ -8,6 +8,7 @@ where findings have a say in them. Only the one that was asked for is imported, 
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -43,7 +44,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if asked in _USERS_PROCESS:
             return _dispatch(words, asked)
-        return _in_our_process(words, asked)
+        code = _in_our_process(words, asked)
+        if argv is None:
+            gc.freeze()  # the process ends: nothing has to be looked at again
+        return code
     except ZerogradError as error:
         _tell(f"zerograd: {error}")
         return error.exit_code

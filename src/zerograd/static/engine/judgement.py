@@ -180,18 +180,20 @@ class Judgement(Leaks):
             yield replace(found, certain=sure and not self._is_doubted(node))
 
     def _states(self, node: Happening, bucket: str, *, certain_only: bool) -> States:
-        states: States = {}
-        pairs = self._flow.reached[id(node)].get(bucket, ())
+        known: dict[int, list[frozenset[Literal]]] = {}  # by the numbers of the states
+        for number, literals in self._flow.reached[id(node)].get(bucket, ()):
+            known.setdefault(number, []).append(self._literals(literals))
         # A loss that was certainly thrown away is no other's to make good between two runs. If
         # one is here, in whatever round, then what runs the network forward does just that.
-        forward = any(_has_lost(self._flow.states[number][0]) for number, _ in pairs)
-        for number, literals in pairs:
+        forward = any(_has_lost(self._flow.states[number][0]) for number in known)
+        states: States = {}
+        for number, under in known.items():
             state, doubt = self._flow.states[number]
             harmless = doubt is Doubt.BETWEEN and _has_lost(state)
             harmless = harmless or (doubt is Doubt.FORWARD and forward)
             if doubt and certain_only and not harmless:
                 state = replace(state, unknown=True)
-            states.setdefault(state, []).append(self._literals(literals))
+            states.setdefault(state, []).extend(under)
         return states
 
     def _literals(self, literals: frozenset[int]) -> frozenset[Literal]:

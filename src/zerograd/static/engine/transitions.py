@@ -42,13 +42,15 @@ class Transitions:
 
     def move(self, number: int, event: Event, bucket: str) -> int:
         """Return the state after an event."""
-        state, doubt = self.states[number]
+        state, before = self.states[number]
+        doubt = before
         if bucket in event.reach and event.kind in _SETTLING:
             doubt = Doubt.NONE
         after = advance(state, event, bucket)
-        if event.kind is EventKind.TOUCH and bucket in event.reach:
+        if event.kind is EventKind.TOUCH and bucket in event.reach and after.absent:
             after = replace(after, absent=False)  # who gets past a use had a gradient
-        found = self.moves_at(event, bucket)[number] = self.number(after, doubt)
+        same = after is state and doubt is before
+        found = self.moves_at(event, bucket)[number] = number if same else self.number(after, doubt)
         return found
 
     def forgotten(self, number: int) -> int:
@@ -60,7 +62,8 @@ class Transitions:
         known = self._others.get((doubt, number))
         if known is None:
             state, before = self.states[number]
-            known = self._others[doubt, number] = self.number(state, max(before, doubt))
+            known = number if before >= doubt else self.number(state, doubt)
+            self._others[doubt, number] = known
         return known
 
     def filled(self, number: int) -> int:
@@ -68,7 +71,9 @@ class Transitions:
         known = self._others.get(("filled", number))
         if known is None:
             state, doubt = self.states[number]
-            known = self.number(replace(state, absent=False), doubt)
+            known = number
+            if state.absent:
+                known = self.number(replace(state, absent=False), doubt)
             self._others["filled", number] = known
         return known
 
