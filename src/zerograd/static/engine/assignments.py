@@ -125,6 +125,8 @@ def _store(frame: Frame, node: ast.stmt, target: ast.expr, value: Value, right: 
         if target.attr == "requires_grad":
             _assign_requirement(frame, target, value)
             return
+        if target.attr == "step":
+            _assign_step(frame, target, value)
         of_gradient = isinstance(target.value, ast.Attribute) and target.value.attr == "grad"
         if target.attr == "data" and frame.unit.mentions_gradient(right) and not of_gradient:
             _update_by_hand(frame, node, target.value)
@@ -149,6 +151,16 @@ def _successor(frame: Frame, leaf: Leaf, name: str) -> Tensor:
     successor = Successor(f"{leaf.key}'")
     frame.emit(Reset(frozenset((successor.key,))))
     return successor
+
+
+def _assign_step(frame: Frame, target: ast.Attribute, value: Value) -> None:
+    """`opt.step = own_step`: what stands in for a step may clear as well, if it is not seen."""
+    optimizer = peek(frame, target.value)
+    if isinstance(optimizer, Named) and is_optimizer_name(optimizer.path):
+        optimizer = frame.program.named_optimizer(optimizer.path)
+    seen = isinstance(value, Function) and not value.unit.mentions(value.node, "grad")
+    if isinstance(optimizer, Optimizer) and not seen:
+        optimizer.clears_itself = True
 
 
 def _assign_gradient(frame: Frame, target: ast.expr, value: Value, right: ast.expr) -> None:

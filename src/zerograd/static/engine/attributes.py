@@ -48,6 +48,8 @@ def attribute(frame: Frame, base: Value, name: str) -> Value:
             return Gradient(base)
         if name in ("data", "detach") and not isinstance(base, Tensor):
             return base
+        if name == "backward":
+            return Bound(base, name)
         return Tensor() if name in CUTS else base
     if type(base) is Gradient:
         return base

@@ -349,8 +349,10 @@ class Buckets:
     def _hazed(self, node: Haze) -> tuple[str, ...]:
         if node.keys is None:
             return tuple(self.tracked)
+        # An optimizer whose parameters nobody saw is named by itself: all that it holds is meant.
+        held = {b for key in node.keys for b in self.holdings.get(key.removeprefix("?"), ())}
         return tuple(
             b
             for b in self.tracked
-            if self._is_unknown(b) or any(touches(key, b) for key in node.keys)
+            if b in held or self._is_unknown(b) or any(touches(key, b) for key in node.keys)
         )

@@ -11,6 +11,8 @@ from zerograd.static.engine.construct import external_call
 from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.gradients import gradient_method
 from zerograd.static.engine.ir import Haze, has_effect
+from zerograd.static.engine.items import mapped
+from zerograd.static.engine.keepers import ask_made
 from zerograd.static.engine.keys import keys_of, touches
 from zerograd.static.engine.scalers import run_scaler, scaler_method
 from zerograd.static.engine.things import OF_MODULES, thing_method
@@ -22,9 +24,11 @@ from zerograd.static.engine.training import (
     optimizer_method,
     step,
 )
-from zerograd.static.engine.unseen import forward, is_emptying, unseen
+from zerograd.static.engine.unseen import forward, inherited, is_emptying, unseen
 from zerograd.static.engine.values import (
+    MADE,
     NOTHING,
+    WRAPPED,
     Accelerator,
     Bound,
     Class,
@@ -167,6 +171,12 @@ def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Val
     """A callable known by its path only: a builtin, a network, a loss, an unseen function."""
     if by_wrapper(frame, node, path, None, arguments):
         return NOTHING
+    if path == "exec" or (path == "eval" and frame.bare):
+        frame.emit(Haze(None, whole=True))  # code that is made elsewhere may do all
+        return NOTHING
+    function, *columns = arguments.positional or [NOTHING]
+    if path == "map" and isinstance(function, Function):
+        return mapped(frame, node, function, columns)
     if path in _BUILTINS:
         made = external_call(frame, f"builtins.{path}", arguments)
         return made if made is not None else arguments.computed()
@@ -266,6 +276,8 @@ def _method(frame: Frame, node: ast.Call, base: Value, name: str) -> Value:
     arguments = Arguments.of(frame, node)
     if by_wrapper(frame, node, name, base, arguments):
         return NOTHING
+    if base in (MADE, WRAPPED, NOTHING) and isinstance(node.func.value, ast.Call):  # type: ignore[attr-defined]
+        ask_made(frame, node.func.value, name)  # type: ignore[attr-defined]
     read = _METHODS.get(type(base), thing_method)
     return read(frame, node, base, name, arguments)
 
@@ -318,6 +330,8 @@ def _framework_method(
         return NOTHING
     if name == "optimizers" and isinstance(base, Instance):
         return frame.program.lightning_optimizers(base)
+    if isinstance(base, Instance) and base.cls.bases and not frame.program.is_module(base.cls):
+        inherited(frame, name, arguments)
     return thing_method(frame, node, base, name, arguments)
 
 

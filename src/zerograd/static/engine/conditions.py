@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.static.engine.atoms import Atom, atom_of
 from zerograd.static.engine.ir import RAISE, Block, Branch, Jump, has_effect
+from zerograd.static.engine.membership import is_container_of, is_member
 from zerograd.static.engine.values import (
     Constant,
     Gradient,
@@ -172,7 +173,12 @@ def _named(frame: Frame, node: ast.expr, test: Test) -> Test:
 def _call(frame: Frame, node: ast.Call) -> Test:
     name = node.func.id if isinstance(node.func, ast.Name) else ""
     if name in ("hasattr", "isinstance", "callable") and node.args:
-        if _is_trained(frame, frame.program.evaluate(frame, node.args[0])):
+        value = frame.program.evaluate(frame, node.args[0])
+        if name == "isinstance" and len(node.args) > 1:
+            is_one = is_container_of(frame, value, node.args[1])
+            if is_one is not None:
+                return ALWAYS if is_one else NEVER
+        if _is_trained(frame, value):
             return ALWAYS
         return _atom(frame, node, _text(frame, node), settled=True)
     if name == "bool" and node.args:
@@ -196,6 +202,16 @@ def _comparison(frame: Frame, node: ast.Compare) -> Test:
     known = _folded(frame, left, operator, right)
     if known is not None:
         return known
+    if operator in (ast.In, ast.NotIn):
+        there = is_member(frame, left, right)
+        if there is not None:
+            return ALWAYS if there is (operator is ast.In) else NEVER
+    kind = _asked_type(left)
+    if kind is not None and operator in (ast.Is, ast.Eq, ast.IsNot, ast.NotEq):
+        value = frame.program.evaluate(frame, kind)
+        is_one = is_container_of(frame, value, right)
+        if is_one is not None:
+            return ALWAYS if is_one is (operator in (ast.Is, ast.Eq)) else NEVER
     if _is_of_one(left) and isinstance(right, ast.Constant) and operator in (ast.Eq, ast.NotEq):
         return ALWAYS if (right.value == 0) is (operator is ast.Eq) else NEVER
     if not is_modulo(left):
@@ -275,6 +291,13 @@ def _folded(
         return None
     same = value.value == right.value
     return ALWAYS if same is (operator is ast.Eq) else NEVER
+
+
+def _asked_type(node: ast.expr) -> ast.expr | None:
+    """Return x of `type(x)`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "type":
+        return node.args[0] if len(node.args) == 1 else None
+    return None
 
 
 def _present(frame: Frame, node: ast.expr) -> Test:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.emit import is_false
+from zerograd.static.engine.items import items_of
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.values import (
     NOTHING,
@@ -201,8 +202,6 @@ def _passed(arguments: Arguments) -> Value:
 
 
 def _zipped(name: str, arguments: Arguments) -> Value:
-    from zerograd.static.engine.expressions import items_of
-
     columns = [items_of(value) for value in arguments.positional]
     if name == "enumerate":
         items, open_ended = columns[0] if columns else ([NOTHING], True)

@@ -298,7 +298,7 @@ class EarlyClears:
         if each.backward not in self._stepped_on(owner) or each.backward in self._assigned:
             return False  # what is assigned adds nothing up
         if owner in each.fills:
-            return True
+            return not any(self._steps_anyway(other, guard) for other in each.fills - {owner})
         others = {
             other
             for other in self._buckets.optimizers
@@ -313,6 +313,18 @@ class EarlyClears:
                 if step.kind is EventKind.STEP and step.event and step.event.owner in others
             )
         )
+
+    def _steps_anyway(self, owner: str, guard: str) -> bool:
+        """Does another one step on it in rounds of both kinds? Then this one sits out some."""
+        number = next(n for n, key in self._keys.items() if key == guard)
+        sides: set[bool] = set()
+        for each in self._buckets.happenings:
+            if each.kind is not EventKind.STEP or each.event is None or each.event.owner != owner:
+                continue
+            for pairs in self._flow.reached.get(id(each), {}).values():
+                for _, literals in pairs:
+                    sides |= {bool(t) for t in (0, 1) if number * 2 + 1 - t not in literals}
+        return len(sides) == 2
 
     def _stepped_on(self, owner: str, last: bool = False) -> set[str]:
         """Return the backwards that a step of `owner` is ever reached with, all or the last."""

@@ -15,6 +15,7 @@ from zerograd.static.engine.emit import emit
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.gradients import touch
 from zerograd.static.engine.ir import PAUSE, Haze
+from zerograd.static.engine.items import MOST_MAPPED, items_of
 from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.objects import TooLong
 from zerograd.static.engine.unit import FunctionNode
@@ -254,27 +255,13 @@ def _comprehension(
     frame: Frame, node: ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp
 ) -> Value:
     saved = dict(frame.locals)
-    rounds: list[Value] = []
-    open_ended = True
-    for number, generator in enumerate(node.generators):
-        source = evaluate(frame, generator.iter)
-        rounds, open_ended = items_of(source)
-        if number < len(node.generators) - 1:
-            frame.program.bind(frame, generator.target, rounds[0] if rounds else NOTHING)
-    last = node.generators[-1]
     program = frame.program
     guarded = program.guarded
     tests = [test for generator in node.generators for test in generator.ifs]
     filled = any(map(frame.unit.mentions_gradient, tests))
     program.guarded = guarded or filled
     results: list[Value] = []
-    for each in rounds or [NOTHING]:
-        frame.program.bind(frame, last.target, each)
-        if isinstance(node, ast.DictComp):
-            evaluate(frame, node.key)
-            results.append(evaluate(frame, node.value))
-        else:
-            results.append(evaluate(frame, node.elt))
+    open_ended = _collect(frame, node, list(node.generators), results)
     program.guarded = guarded
     frame.locals = saved
     if results and all(isinstance(value, Params) and value.one for value in results):
@@ -283,19 +270,28 @@ def _comprehension(
     return Several(results, open_ended)
 
 
-def items_of(value: Value) -> tuple[list[Value], bool]:
-    """Return what a loop over `value` yields, and whether there may be more."""
-    if isinstance(value, Several):
-        return value.items, value.open
-    if isinstance(value, Params):
-        return [Params(value.keys, one=True, filled=value.filled)], True
-    if isinstance(value, Named):
-        return [Named(f"{value.path}[*]")], True
-    if isinstance(value, Mapping):
-        return [Constant(key) for key in value.items], False
-    if isinstance(value, Module):
-        return [Module(f"{value.key}.[*]")], True
-    return [NOTHING], True
+def _collect(
+    frame: Frame,
+    node: ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp,
+    generators: list[ast.comprehension],
+    results: list[Value],
+) -> bool:
+    """Evaluate a comprehension for each item of each list in it; tell if there may be more."""
+    if not generators:
+        if isinstance(node, ast.DictComp):
+            evaluate(frame, node.key)
+            results.append(evaluate(frame, node.value))
+        else:
+            results.append(evaluate(frame, node.elt))
+        return False
+    first, *rest = generators
+    rounds, open_ended = items_of(evaluate(frame, first.iter))
+    for each in (rounds[:MOST_MAPPED] if rest else rounds) or [NOTHING]:
+        frame.program.bind(frame, first.target, each)
+        if any(test_of(frame, test).kind == "never" for test in first.ifs):
+            continue  # this one is left out
+        open_ended = _collect(frame, node, rest, results) or open_ended
+    return open_ended
 
 
 def _inner(frame: Frame, node: Any) -> Value:

@@ -49,13 +49,31 @@ def keep(frame: Frame, target: Named, made: ast.Call, given: list[Value]) -> Non
         return
     called = path_of(made.func).rsplit(".", 1)[-1]
     names = (called, target.path)
-    if any(is_scheduler_name(each) or not _RATES.isdisjoint(words_of(each)) for each in names):
+    if any(map(_only_moves_a_rate, names)):
         return
     frame.program.keepers[target.path] = keys_of(Several(optimizers))
 
 
+def ask_made(frame: Frame, made: ast.Call, name: str) -> None:
+    """`Cleaner(optimizer).run()`: asked as it is made."""
+    called = path_of(made.func).rsplit(".", 1)[-1]
+    if _only_moves_a_rate(called) or is_reading(name):
+        return
+    before, frame.out = frame.out, []  # what its arguments set off, they have set off already
+    given = Arguments.of(frame, made)
+    frame.out = before
+    optimizers = given.optimizers()
+    if optimizers:
+        frame.emit(Haze(keys_of(Several(optimizers)), whole=True))
+
+
+def _only_moves_a_rate(name: str) -> bool:
+    return is_scheduler_name(name) or not _RATES.isdisjoint(words_of(name))
+
+
 def ask(frame: Frame, keeper: Named, name: str) -> None:
-    """Call a method of such an object: who keeps an optimizer may do all with it."""
-    keys = frame.program.keepers.get(keeper.path)
+    """Call a method of such an object, or of a part: who keeps an optimizer may do all with it."""
+    keepers = frame.program.keepers
+    keys = keepers.get(keeper.path) or keepers.get(keeper.path.rpartition(".")[0])
     if keys and not is_reading(name):
         frame.emit(Haze(keys, whole=True))

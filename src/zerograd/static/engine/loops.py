@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 from zerograd.static.engine.assignments import bind, peek
 from zerograd.static.engine.conditions import test_of
-from zerograd.static.engine.expressions import evaluate, evaluate_parts, items_of
+from zerograd.static.engine.expressions import evaluate, evaluate_parts
 from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.ir import BREAK, RETURN, Block, Happening, Haze, Loop, has_effect, walk
+from zerograd.static.engine.items import items_of
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.stores import names_stored
 from zerograd.static.engine.turns import has_its_own_each_turn

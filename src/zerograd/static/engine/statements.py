@@ -148,6 +148,10 @@ def _is_knob(frame: Frame, node: ast.If, kind: str) -> bool:
         isinstance(each, ast.Constant) and each.value is None for each in operand.comparators
     ):
         return False  # whether something was given is asked again at the step
+    if isinstance(operand, ast.Compare) and (
+        isinstance(operand.ops[0], ast.In | ast.NotIn) or isinstance(operand.left, ast.Call)
+    ):
+        return False  # what a thing is, or is in, is told by the thing
     return isinstance(operand, ast.Name | ast.Compare) and any(
         isinstance(each, ast.For | ast.While) and frame.unit.has_events(each)
         for each in statements_in(dead)
@@ -218,12 +222,19 @@ def _match(frame: Frame, node: Any) -> None:
     for case in node.cases:
         blocks.append(read_block(frame, case.body))
     rest: Block = []
+    if node.cases and _takes_all(node.cases[-1]):
+        rest = blocks.pop()
     for number, block in reversed(list(enumerate(blocks))):
         key = f"case {number}|{id(node)}"
         frame.program.note_opaque(key, frame.unit.source.segment(node.subject))
         if block or rest:
             rest = [Branch(key, block, rest)]
     frame.out.extend(rest)
+
+
+def _takes_all(case: Any) -> bool:
+    """Is it `case _:`, or a name that takes whatever is left?"""
+    return case.guard is None and isinstance(case.pattern, ast.MatchAs) and not case.pattern.pattern
 
 
 def _define(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:

@@ -105,14 +105,12 @@ _PARAMETERS = frozenset(
 )
 OF_MODULES = _PARAMETERS | {"to", "cuda", "train", "eval"}
 _LOOKUPS = frozenset(["get", "pop", "setdefault"])  # of a dict
+_PARTS = frozenset(("children", "modules", "named_children", "named_modules"))
 _SILENT = frozenset(
     [
+        *_PARTS,
         "state_dict",
         "load_state_dict",
-        "named_modules",
-        "modules",
-        "children",
-        "named_children",
         "buffers",
         "named_buffers",
         "register_forward_hook",
@@ -155,6 +153,8 @@ def thing_method(
         is_several = isinstance(arguments.first(), Several) and is_handed_a_loss(arguments)
         if name == "step" and is_several:
             frame.emit(Haze(None, whole=True))  # it weighs the losses of tasks, and goes backward
+        if name != "step" and isinstance(base, Named):
+            ask(frame, base, name)
         if name != "step":
             # no tensor has it: then this is a network after all, and holds what it was made from
             target = base
@@ -179,6 +179,8 @@ def thing_method(
         if frame.unit.mentions(each.node, "grad"):  # type: ignore[attr-defined]
             frame.emit(Haze(keys_of(base), whole=True))  # to each part of it
         return base
+    if name in _PARTS and isinstance(base, Module | Instance | Named):
+        return _parts(base, name)
     if name in _SILENT and not (name == "log" and isinstance(base, Tensor | Leaf)):
         return NOTHING
     if name in _CUTS:
@@ -196,6 +198,13 @@ def thing_method(
         windowed = name == "prepare" and "accelerator" in words_of(path)
         return program.prepared(arguments, windowed=windowed)
     return _unseen_method(frame, node, base, name, arguments)
+
+
+def _parts(base: Module | Instance | Named, name: str) -> Value:
+    """Return the parts of a network, one that stands for all."""
+    (key,) = keys_of(base)
+    part: Value = Module(f"{key}.[*]")
+    return Several([Several([NOTHING, part]) if name.startswith("named") else part], open=True)
 
 
 def _backward(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) -> Value:

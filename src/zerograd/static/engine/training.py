@@ -92,6 +92,9 @@ def clear(frame: Frame, node: ast.AST, target: Value, arguments: Arguments) -> N
                 name=_receiver(node),
                 to_none=to_none,
             )
+        elif isinstance(each, Module) and each.key.endswith(".[*]"):
+            # each part of a network, as a loop meets them: then all of it
+            frame.emit(Haze(frozenset((each.key.removesuffix(".[*]"),)), whole=True))
         elif isinstance(each, _CLEARABLE):
             emit(
                 frame,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 
 from zerograd.static.engine.arguments import Arguments
@@ -14,6 +15,7 @@ from zerograd.static.engine.values import (
     NOTHING,
     WRAPPED,
     Bound,
+    Function,
     Instance,
     Module,
     Named,
@@ -73,6 +75,9 @@ _COMMON = frozenset(
     ("train", "step", "eval", "forward", "update", "run", "fit", "learn", "get", "add", "append")
 )
 _EMPTYING = frozenset(("zero", "zeros", "clear", "reset", "clean", "init", "prepare"))
+_EVERYTHING = frozenset(
+    ("all", "grad", "grads", "gradient", "gradients", "optimizer", "optimizers", "optim", "optims")
+)
 # words in the name of an unseen function that mark it as one that leaves gradients alone
 _INERT = frozenset(
     [
@@ -98,6 +103,16 @@ _INERT = frozenset(
         "validation",
         "visualize",
     ]
+)
+
+
+# words in the name of what writes a loss down
+_NOTING = _INERT | frozenset(
+    (
+        *("add", "append", "extend", "put", "push", "write", "record", "report", "store", "note"),
+        *("scalar", "scalars", "info", "debug", "warning", "insert", "collect", "accumulate"),
+        *("metric", "metrics", "meter", "assert", "check", "display", "postfix", "description"),
+    )
 )
 
 
@@ -131,20 +146,35 @@ def _is_network(frame: Frame, value: Value) -> bool:
 def clear_by_hook(frame: Frame, path: str, arguments: Arguments) -> None:
     """A hook of an object that is not known: if the project has one that clears, it may be that."""
     project = frame.program.project
-    if project is None or frame.loop is None:
+    if frame.loop is None:
         return
     holder, _, name = path.rpartition(".")
     if not holder or name in _COMMON:
         return  # a variable, or what everything has: the name says nothing of others
     hooked = not _HOOKS.isdisjoint((*words_of(name), *words_of(holder)))
-    hooked = hooked or any(isinstance(each, Instance) for each in arguments.all())
-    if hooked and project.is_cleared_in(frame.unit.source, name):
+    given = any(isinstance(each, Instance) for each in arguments.all())
+    if (hooked or given) and project is not None and project.is_cleared_in(frame.unit.source, name):
+        frame.emit(Haze(None, whole=True))
+    elif hooked and given and not frame.unit.clears():
+        frame.emit(Haze(None, whole=True))  # the trainer is handed over, and nobody else clears
+
+
+def inherited(frame: Frame, name: str, arguments: Arguments) -> None:
+    """`self.before_batch()` of a base class of elsewhere: by its name it may clear."""
+    words = words_of(name)
+    hooked = not _HOOKS.isdisjoint(words) or is_emptying(name)
+    hooked = hooked and not arguments.all()  # else it looks at what it is handed
+    if frame.bare and hooked and _INERT.isdisjoint(words) and not frame.unit.clears():
         frame.emit(Haze(None, whole=True))
 
 
 def is_emptying(name: str) -> bool:
     """May an unseen function of this name clear the gradients of a network it is handed?"""
     return not _EMPTYING.isdisjoint(words_of(name))
+
+
+def _empties_all(words: Sequence[str]) -> bool:
+    return not _EMPTYING.isdisjoint(words) and not _EVERYTHING.isdisjoint(words)
 
 
 def networks_in(frame: Frame, arguments: Arguments) -> frozenset[str]:
@@ -169,6 +199,30 @@ def hand_over(frame: Frame, arguments: Arguments) -> None:
     for each in arguments.leaves():
         if type(each) is Bound:
             frame.emit(Haze(keys_of(each.of), whole=True))
+        elif isinstance(each, Function) and _is_repeated(frame) and _clears(each):
+            frame.emit(Haze(None, whole=True))
+
+
+def _clears(function: Function) -> bool:
+    return function.unit.mentions(function.node, "grad")
+
+
+def _is_repeated(frame: Frame) -> bool:
+    """Does it stand in a loop, or in a function without one, which a loop may call?"""
+    if frame.loop is not None:
+        return True
+    return frame.node is not None and not any(
+        isinstance(each, ast.For | ast.While | ast.AsyncFor) for each in ast.walk(frame.node)
+    )
+
+
+def take_loss(frame: Frame, name: str, arguments: Arguments) -> None:
+    """`runner.go(loss)`: who is handed a loss, and asked for nothing, may send it back."""
+    if not frame.bare or not _NOTING.isdisjoint(words_of(name)) or is_reading(name):
+        return
+    computed = arguments.computed()
+    if isinstance(computed, Tensor) and computed.deps:
+        frame.emit(Haze(computed.deps, whole=False))
 
 
 def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
@@ -188,7 +242,8 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
     if fresh and makes_optimizer(name):
         return frame.program.new_optimizer(arguments.held())  # get_optimizer(model, …)
     # What is handed an optimizer, and asked for nothing, does something with it.
-    does = frame.bare and bool(name) and _INERT.isdisjoint(words) and not is_reading(name)
+    does = _INERT.isdisjoint(words) and not is_reading(name)
+    does = does and (frame.bare or (bool(optimizers) and _is_repeated(frame)))
     acting = does or not _ACTING.isdisjoint(words)
     if optimizers and not name[:1].isupper() and acting:
         frame.program.unresolved += 1
@@ -202,6 +257,11 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
         forward_only = not frame.bare and _ACTING.isdisjoint(words)
         doubt = Doubt.FORWARD if forward_only else Doubt.UNSEEN
         frame.emit(Haze(keys_of(Several(modules)), whole=False, doubt=doubt))
+    else:
+        take_loss(frame, name, arguments)
+    plain = base is NOTHING or (isinstance(base, Named) and base.path == name)
+    if not arguments.all() and frame.bare and plain and _empties_all(words):
+        frame.emit(Haze(None, whole=True))  # reset_optimizers(), of whoever keeps them
     handed = networks_in(frame, arguments) if is_emptying(name) else None
     if handed:
         frame.emit(Haze(handed, whole=True))

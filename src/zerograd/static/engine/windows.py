@@ -186,6 +186,8 @@ def _wrong_guard(window: Window) -> tuple[str, str] | None:
     if guards.is_always(table):
         return f"is {'false' if denied else 'true'} at every micro-batch", right
     if guards.is_opposite(table):
+        if denied and (window.emptied or _is_a_choice(window)):
+            return None  # nothing is collected, or that round is another's turn
         if denied:
             return "lets it through at every micro-batch but the last of a window", right
         return "holds at every micro-batch but the last of a window", right
@@ -196,6 +198,17 @@ def _wrong_guard(window: Window) -> tuple[str, str] | None:
     if start == 0 and guards.is_at_first(table) and _looks_like_a_window(window):
         return "is off by one: the first window has one micro-batch only", right
     return None
+
+
+def _is_a_choice(window: Window) -> bool:
+    """Does the step stand in the `else` of something that calls others where the guard is true?"""
+    return any(
+        isinstance(each, ast.If)
+        and bool(each.orelse)
+        and any(part is window.test for part in ast.walk(each.test))
+        and any(isinstance(part, ast.Expr) for part in each.body)
+        for each in ast.walk(window.unit.source.tree)
+    )
 
 
 def _counter(window: Window) -> tuple[ast.expr | None, int | None]:
