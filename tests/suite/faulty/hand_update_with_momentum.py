@@ -12,4 +12,4 @@ for _ in range(8):
     (x @ w - y).pow(2).mean().backward()
     with torch.no_grad():
         velocity = 0.9 * velocity + w.grad
-        w -= 0.01 * velocity  # expect[live]: ZG101
+        w -= 0.01 * velocity  # expect: ZG101

@@ -36,6 +36,7 @@ from zerograd.static.engine.program import Program
 from zerograd.static.engine.roots import Root, roots
 from zerograd.static.engine.rounds import cycle_of
 from zerograd.static.engine.uncalled import uncalled_findings
+from zerograd.static.engine.unfilled import clipped_unfilled
 from zerograd.static.engine.unupdated import unupdated
 from zerograd.static.engine.unused import unused
 from zerograd.static.engine.vain import clipped_before_its_loss
@@ -82,6 +83,7 @@ def _findings(program: Program) -> Outcome:
     findings.extend(idle(program))
     findings.extend(unupdated(program))
     findings.extend(clipped_before_its_loss(program))
+    findings.extend(clipped_unfilled(program))
     findings.extend(wiped_before_filled(program))
     findings.sort(key=lambda finding: not finding.certain)
     return Outcome(in_order(findings), program.unresolved)

@@ -18,6 +18,7 @@ from zerograd.static.engine.ir import (
 from zerograd.static.engine.keepers import keep
 from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.training import clear
+from zerograd.static.engine.updates import uses_gradient
 from zerograd.static.engine.values import (
     MADE,
     NOTHING,
@@ -128,7 +129,7 @@ def _store(frame: Frame, node: ast.stmt, target: ast.expr, value: Value, right: 
         if target.attr == "step":
             _assign_step(frame, target, value)
         of_gradient = isinstance(target.value, ast.Attribute) and target.value.attr == "grad"
-        if target.attr == "data" and frame.unit.mentions_gradient(right) and not of_gradient:
+        if target.attr == "data" and not of_gradient and _uses_gradient(frame, right, target.value):
             _update_by_hand(frame, node, target.value)
             return
         if target.attr == "data":
@@ -249,8 +250,8 @@ def assign_augmented(frame: Frame, node: ast.AugAssign) -> None:
         if isinstance(node.op, ast.Mult) and is_false(value):
             clear(frame, target, owner, Arguments([NOTHING, Constant(False)], {}))
         return
-    if frame.unit.mentions_gradient(node.value):
-        holder = target.value if isinstance(target, ast.Attribute) else target
+    holder = target.value if isinstance(target, ast.Attribute) else target
+    if _uses_gradient(frame, node.value, holder):
         named = isinstance(target, ast.Attribute) and target.attr != "data"
         if named and isinstance(peek(frame, holder), Module):
             holder = target  # `layer.weight -= …` updates that part and no more
@@ -283,6 +284,10 @@ def assign_augmented(frame: Frame, node: ast.AugAssign) -> None:
         frame.assign(target.id, result if isinstance(result, Tensor) else NOTHING)
         if result is NOTHING and isinstance(current, Named | Optimizer | Module):
             frame.assign(target.id, current)
+
+
+def _uses_gradient(frame: Frame, right: ast.expr, holder: ast.expr) -> bool:
+    return uses_gradient(frame, right, holder, peek(frame, holder))
 
 
 def _update_by_hand(frame: Frame, node: ast.stmt, holder: ast.expr) -> bool:

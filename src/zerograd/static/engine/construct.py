@@ -134,6 +134,8 @@ def external_call(frame: Frame, dotted: str, arguments: Arguments) -> Value | No
         return made
     if dotted.startswith(("torch.optim.", "optim.")) and name[:1].isupper():
         return program.new_optimizer(arguments.held())
+    if "optim" in root.split(".") and name[:1].isupper() and arguments.held():
+        return program.new_optimizer(arguments.held())  # other packages keep theirs there too
     if name in _WRAPPERS:
         first = arguments.first()
         if isinstance(first, Several) and not first.items:

@@ -283,14 +283,17 @@ class EarlyClears:
         return [state for state, _ in after]
 
     def _drops(self, judged: list[BucketState], owner: str, guard: str, strict: bool) -> list[bool]:
-        """Tell of each judged state whether it loses something, but for those stepped otherwise."""
+        """Tell of each judged state whether it loses something, but for those stepped otherwise.
+
+        A round that has left nothing, whose loss stands under a condition, has nothing to lose.
+        """
         return [
             any(
                 not each.used_by and self._is_meant(each, owner, guard)
                 for each in state.contributions
             )
             for state in judged
-            if strict or state.phase(owner) is not Phase.SPENT
+            if state.contributions and (strict or state.phase(owner) is not Phase.SPENT)
         ]
 
     def _is_meant(self, each: Contribution, owner: str, guard: str) -> bool:

@@ -17,6 +17,7 @@ from zerograd.static.engine.endings import leaves
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening
 from zerograd.static.engine.keys import touches
+from zerograd.static.engine.words import words_of
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
@@ -182,6 +183,8 @@ def _is_surely_empty(step: Happening, buckets: Buckets, program: Program) -> boo
         if step.loop is None or step.loop.pseudo:
             return False  # it only moves a scheduler, or somebody else goes back
         return not _may_hide_a_backward(step)
+    if _is_beside_its_training(step, backwards, buckets):
+        return False
     reached = [mine & set(each.event.buckets) for each in backwards if each.event]
     asked = any(touches(key, bucket) for key in program.asked for bucket in mine)
     if asked and not all(reached):
@@ -189,6 +192,23 @@ def _is_surely_empty(step: Happening, buckets: Buckets, program: Program) -> boo
     if any(reached):
         return True
     return all(each.sure and each.through and each.through <= program.made for each in backwards)
+
+
+def _is_beside_its_training(step: Happening, backwards: list[Happening], buckets: Buckets) -> bool:
+    """Do the losses and another step of its optimizer stand in a loop inside this one?
+
+    A step on nothing before that loop is one that a scheduler asks for.
+    """
+    trained = [each.loop for each in backwards if each.loop is not None]
+    if len(trained) < len(backwards) or any(loop is step.loop for loop in trained):
+        return False
+    return any(
+        each.kind is EventKind.STEP
+        and each.optimizer is step.optimizer
+        and each.loop is not step.loop
+        and any(each.loop is loop for loop in trained)
+        for each in buckets.happenings
+    )
 
 
 def _may_hide_a_backward(step: Happening) -> bool:
@@ -220,5 +240,12 @@ def acts(text: str) -> bool:
 
 def _calls_what_acts(text: str) -> bool:
     return any(
-        name not in _HARMLESS and "learning_rate" not in name for name in _ACTING.findall(text)
+        name not in _HARMLESS and "learning_rate" not in name and not _gives_a_loss(name)
+        for name in _ACTING.findall(text)
     )
+
+
+def _gives_a_loss(name: str) -> bool:
+    """Is it `body_fitting_loss`: what computes a loss, and goes back no step?"""
+    words = words_of(name)
+    return words[-1:] == ("loss",) and not any(word.startswith("back") for word in words)

@@ -66,6 +66,8 @@ def joined(values: list[Value]) -> Value:
     ]
     if not known:
         return values[0] if values else NOTHING
+    if NOTHING in values and all(isinstance(value, Constant | Tested) for value in known):
+        return NOTHING  # a flag that may be set, and what it was before is not known
     first = known[0]
     if all(value.ident == first.ident for value in known[1:]):
         return first

@@ -16,6 +16,7 @@ from zerograd.static.engine.stores import names_stored
 from zerograd.static.engine.turns import has_its_own_each_turn
 from zerograd.static.engine.values import (
     NOTHING,
+    Constant,
     Function,
     Leaf,
     Mapping,
@@ -76,7 +77,7 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
     program.note_loop(loop, frame, stored)
     frame.forget(stored)
     bind(frame, node.target, items[0] if items else NOTHING)
-    _read_loop(frame, loop, node.body, node.orelse, read, once=_runs_once(node.iter))
+    _read_loop(frame, loop, node.body, node.orelse, read, once=_runs_once(frame, node.iter))
     if acts and _is_generated(frame, node.iter):
         loop.body.insert(0, Haze(None, whole=True))  # what it does between two items
 
@@ -119,15 +120,20 @@ def _jumps(body: list[ast.stmt]) -> bool:
     )
 
 
-def _runs_once(source: ast.expr) -> bool:
-    return (
+def _runs_once(frame: Frame, source: ast.expr) -> bool:
+    """Is it `range(1)`, or in another loop `range(D_STEPS)` with a constant that is 1?"""
+    if not (
         isinstance(source, ast.Call)
         and isinstance(source.func, ast.Name)
         and source.func.id == "range"
         and len(source.args) == 1
-        and isinstance(source.args[0], ast.Constant)
-        and source.args[0].value == 1
-    )
+    ):
+        return False
+    times = source.args[0]
+    if isinstance(times, ast.Constant):
+        return times.value == 1
+    known = peek(frame, times) if frame.loop is not None else NOTHING
+    return isinstance(known, Constant) and known.value == 1 and known.value is not True
 
 
 def _read_loop(

@@ -28,6 +28,7 @@ from zerograd.static.engine.unseen import (
     makes_optimizer,
     unseen,
 )
+from zerograd.static.engine.updates import uses_gradient
 from zerograd.static.engine.values import (
     NOTHING,
     Constant,
@@ -252,8 +253,11 @@ def _tensor_method(
     frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments
 ) -> Value:
     if isinstance(base, Params | Leaf) and name in ("sub_", "add_", "addcdiv_", "copy_", "mul_"):
-        if any(frame.unit.mentions_gradient(each) for each in node.args):
-            assert isinstance(node.func, ast.Attribute)
+        assert isinstance(node.func, ast.Attribute)
+        holder = node.func.value
+        if isinstance(holder, ast.Attribute) and holder.attr == "data":
+            holder = holder.value
+        if any(uses_gradient(frame, each, holder, base) for each in node.args):
             emit(
                 frame,
                 EventKind.STEP,

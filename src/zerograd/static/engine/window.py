@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -85,16 +86,22 @@ def windows(
                 ),
                 None,
             )
-            collected = [
+            if modulo is None or _is_one(modulo.right):
+                continue
+            losses = [
                 each
                 for each in buckets.happenings
                 if each.kind is EventKind.BACKWARD
                 and each.event is not None
                 and each.loop is step.loop
-                and key not in each.guards | each.behind
                 and each.event.fills == {step.event.owner}
             ]
-            if modulo is None or not collected or _is_one(modulo.right):
+            collected = [each for each in losses if key not in each.guards | each.behind]
+            if not collected and is_divided_by(step, modulo.right):
+                # written out on both sides: without synchronising, and with
+                taken = {_side(each, number, flow) for each in losses}
+                collected = losses if taken == {True, False} else []
+            if not collected:
                 continue
             if _is_whole(step, key, buckets):
                 continue
@@ -124,6 +131,25 @@ def windows(
                 for each in buckets.happenings
             )
             yield window
+
+
+def is_divided_by(step: Happening, divisor: ast.expr) -> bool:
+    """Does the loop divide something, a loss one would think, by the size of the window?"""
+    loop = step.loop.node if step.loop is not None else None
+    size = re.escape(step.unit.source.segment(divisor))
+    return loop is not None and bool(
+        re.search(rf"(?<!/)/=?\s*{size}(?!\w)", step.unit.text_of(loop))
+    )
+
+
+def _side(node: Happening, number: int, flow: Flow) -> bool | None:
+    """Return the truth of a condition with which a node is reached, if it is one only."""
+    truths = {
+        number * 2 + 1 in literals
+        for pairs in flow.reached.get(id(node), {}).values()
+        for _, literals in pairs
+    }
+    return truths.pop() if len(truths) == 1 else None
 
 
 def _is_whole(step: Happening, guard: str, buckets: Buckets) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind, Spot
@@ -15,7 +16,8 @@ from zerograd.static.engine import guards
 from zerograd.static.engine.conditions import is_positive
 from zerograd.static.engine.counters import is_number
 from zerograd.static.engine.ir import Happening, Loop
-from zerograd.static.engine.window import Window, windows
+from zerograd.static.engine.stores import names_stored
+from zerograd.static.engine.window import Window, is_divided_by, windows
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
@@ -30,6 +32,18 @@ def window_findings(
     yield from _wrong_clears(program, buckets, flow, atoms)
     yield from _loops_of_their_own(buckets, flow)
     for window in windows(program, buckets, flow, atoms):
+        if _counts_another_loop(window):
+            yield replace(
+                _finding(
+                    window,
+                    "ZG504",
+                    window.unit.source.spot(window.test),
+                    fault="counts the loop around: it is the same for all micro-batches of one",
+                    better="",
+                ),
+                advice="count the micro-batches of the loop that the step is in",
+            )
+            continue
         wrong = _wrong_guard(window)
         if wrong is not None:
             fault, better = wrong
@@ -209,6 +223,20 @@ def _is_a_choice(window: Window) -> bool:
         and any(isinstance(part, ast.Expr) for part in each.body)
         for each in ast.walk(window.unit.source.tree)
     )
+
+
+def _counts_another_loop(window: Window) -> bool:
+    """Is it the epoch that is counted, although the loss is divided by the size of a window?"""
+    loop = window.step.loop
+    inner = loop.node if loop is not None else None
+    outer = loop.parent.node if loop is not None and loop.parent is not None else None
+    if not isinstance(inner, ast.For | ast.While) or not isinstance(outer, ast.For):
+        return False
+    names = {each.id for each in ast.walk(window.left) if isinstance(each, ast.Name)}
+    targets = {each.id for each in ast.walk(outer.target) if isinstance(each, ast.Name)}
+    if not names or not names <= targets - names_stored([inner]):
+        return False
+    return is_divided_by(window.step, window.divisor)
 
 
 def _counter(window: Window) -> tuple[ast.expr | None, int | None]:

@@ -1,0 +1,45 @@
+"""Updates by hand: what of a leaf's gradient goes into them."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from zerograd.static.engine.frame import path_of
+from zerograd.static.engine.stores import statements_in
+from zerograd.static.engine.values import Leaf, Value
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.frame import Frame
+
+
+def uses_gradient(frame: Frame, right: ast.expr, holder: ast.expr, owner: Value) -> bool:
+    """Does it use a gradient, or what the loop makes of this leaf's: a momentum, say?"""
+    if frame.unit.mentions_gradient(right):
+        return True
+    read = f"{path_of(holder)}.grad"
+    if not isinstance(owner, Leaf) or read not in frame.unit.source.text:
+        return False
+    loop = frame.loop.node if frame.loop is not None else None
+    if not isinstance(loop, ast.For | ast.AsyncFor | ast.While):
+        return False
+    given: dict[str, list[ast.Assign | ast.AugAssign]] = {}
+    for each in statements_in(loop.body):
+        if isinstance(each, ast.Assign | ast.AugAssign):
+            targets = each.targets if isinstance(each, ast.Assign) else [each.target]
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    given.setdefault(target.id, []).append(each)
+    asked = [right]
+    seen = {path_of(holder).split(".", 1)[0]}  # weights that are scaled afterwards are not updated
+    while asked:
+        part = asked.pop()
+        for inner in ast.walk(part):
+            if isinstance(inner, ast.Attribute) and path_of(inner) == read:
+                return True
+            if isinstance(inner, ast.Name) and inner.id not in seen:
+                seen.add(inner.id)
+                before = [each for each in given.get(inner.id, ()) if each.lineno < part.lineno]
+                if before:
+                    asked.append(max(before, key=lambda each: each.lineno).value)
+    return False
