@@ -135,6 +135,8 @@ bench-agreement: $(STAMPS)/dev ## 15,000 generated programs: the checker against
 	$(PY) -m benchmarks.agreement.noticed --jobs $(JOBS)
 bench-exhaustive: $(STAMPS)/dev ## 15,000 generated programs: the checker against brute force
 	$(PY) -m benchmarks.accuracy.agreement --count $(PROGRAMS) --jobs $(JOBS) --results $(RESULTS)/exhaustive.json
+bench-rewrites: $(STAMPS)/dev ## 20,000 programs written in another way: the checker must say the same
+	$(PY) -m benchmarks.accuracy.rewrites
 bench-check-speed: $(STAMPS)/dev ## how long `zerograd check` takes, beside ruff and rivals
 	$(PY) -m benchmarks.check_speed --training $(CORPUS) --mixed $(MIXED) --rivals $(RIVALS) \
 	  --results $(RESULTS)/check_speed.json

@@ -23,6 +23,7 @@ from zerograd.static.engine.values import (
     MADE,
     NOTHING,
     WRAPPED,
+    Class,
     Constant,
     Function,
     Gradient,
@@ -327,8 +328,8 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
             if before is not None and program.conditional:
                 named = joined([before, named])  # assigned on one branch only
             owner.attributes[target.attr] = named
-        elif isinstance(owner, Module | Named):
-            key = owner.key if isinstance(owner, Module) else owner.path
+        elif isinstance(owner, Module | Named | Class):
+            key = owner.path if isinstance(owner, Named) else getattr(owner, "key", owner.ident)
             program.attach(key, target.attr, named)
     elif isinstance(target, (ast.Tuple, ast.List)):
         _unpack(frame, target, value)
@@ -367,6 +368,12 @@ def _unpack(frame: Frame, target: ast.Tuple | ast.List, value: Value) -> None:
     items: list[Value] = []
     if isinstance(value, Several) and not value.open and len(value.items) == len(target.elts):
         items = value.items
+    starred = [n for n, each in enumerate(target.elts) if isinstance(each, ast.Starred)]
+    if starred and isinstance(value, Several) and not value.open:
+        at, rest = starred[0], len(target.elts) - starred[0] - 1
+        end = len(value.items) - rest
+        items = [*value.items[:at], Several(value.items[at:end]), *value.items[end:]]
+        items = items if end >= at else []
     for number, each in enumerate(target.elts):
         if items:
             bind(frame, each, items[number])

@@ -6,6 +6,7 @@ from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.values import (
     NOTHING,
     Bound,
+    Class,
     External,
     Gradient,
     Instance,
@@ -16,16 +17,18 @@ from zerograd.static.engine.values import (
     Namespace,
     Optimizer,
     Params,
+    Scaler,
     Several,
     Super,
     Tensor,
     Value,
 )
-from zerograd.static.engine.words import is_optimizer_name
+from zerograd.static.engine.words import is_optimizer_name, is_scaler_name
 
 CUTS = frozenset(
     ["data", "shape", "dtype", "device", "grad_fn", "is_leaf", "requires_grad", "ndim", "itemsize"]
 )
+_OF_SCALERS = frozenset(("scale", "step", "unscale_", "update"))
 _OF_OPTIMIZERS = frozenset(("param_groups", "step", "zero_grad"))
 
 
@@ -38,6 +41,10 @@ def attribute(frame: Frame, base: Value, name: str) -> Value:
     if type(base) is Named:
         if name in _OF_OPTIMIZERS and is_optimizer_name(base.path):
             return _optimizer_attribute(frame.program.named_optimizer(base.path), name)
+        if name in _OF_SCALERS and is_scaler_name(base.path):
+            return Bound(frame.program.named_scaler(base.path), name)
+        if name in ("backward", "zero_grad"):
+            return Bound(base, name)
         return Gradient(base) if name == "grad" else Named(f"{base.path}.{name}")
     if type(base) is Instance:
         return frame.program.instance_attribute(base, name)
@@ -46,6 +53,8 @@ def attribute(frame: Frame, base: Value, name: str) -> Value:
     if isinstance(base, (Params, Leaf, Tensor)):
         if name == "grad":
             return Gradient(base)
+        if name == "backward" and not isinstance(base, Params):
+            return Bound(base, name)
         if name in ("data", "detach") and not isinstance(base, Tensor):
             return base
         if name == "backward":
@@ -55,10 +64,14 @@ def attribute(frame: Frame, base: Value, name: str) -> Value:
         return base
     if type(base) is Optimizer:
         return _optimizer_attribute(base, name)
+    if type(base) is Scaler:
+        return Bound(base, name)
     if type(base) is Namespace:
         return frame.program.global_value(base.unit, name) or NOTHING
     if type(base) is Mapping:
         return base.items.get(name, NOTHING)
+    if type(base) is Class:
+        return frame.program.class_attribute(base, name)
     if type(base) is Super:
         return frame.program.super_attribute(base, name)
     return NOTHING

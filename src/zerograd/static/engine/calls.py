@@ -91,6 +91,9 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
         return frame.program.instantiate(frame, node, callee.unit, arguments)
     if type(callee) is External:
         return _external(frame, node, callee.dotted, arguments)
+    if type(callee) is Bound and callee.of is NOTHING:  # of whatever it is handed
+        callee = Bound(arguments.first(), callee.name)
+        arguments = Arguments(arguments.positional[1:], arguments.named)
     if type(callee) is Bound:
         read = _METHODS.get(type(callee.of), thing_method)
         return read(frame, node, callee.of, callee.name, arguments)
@@ -191,6 +194,8 @@ def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Val
     if is_optimizer_class(name) and arguments.positional and name[:1].isupper():
         return frame.program.new_optimizer(arguments.held())
     words = words_of(name)
+    if frame.bare and not arguments.all() and is_emptying(name) and name in frame.locals:
+        frame.emit(Haze(None, whole=True))  # a function that was handed in: clear()
     # `G(z)` makes a G, unless something else was seen to be one: G.parameters()
     a_class = name[:1].isupper() and path not in frame.program.networks
     a_class = a_class and not _is_variable(frame, node)

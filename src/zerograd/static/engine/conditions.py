@@ -11,10 +11,13 @@ import ast
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.atoms import Atom, atom_of
+from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import RAISE, Block, Branch, Jump, has_effect
 from zerograd.static.engine.membership import is_container_of, is_member
 from zerograd.static.engine.values import (
+    Bound,
     Constant,
+    Function,
     Gradient,
     Instance,
     Mapping,
@@ -49,7 +52,15 @@ _SIGN: dict[type[ast.cmpop], str] = {
     ast.Gt: ">",
     ast.In: "in",
 }
-_TRAINED = (Optimizer, Module, Instance, Params, Gradient, Scaler, Several, Mapping)
+_MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Eq: ast.Eq,
+    ast.NotEq: ast.NotEq,
+    ast.Lt: ast.Gt,
+    ast.Gt: ast.Lt,
+    ast.LtE: ast.GtE,
+    ast.GtE: ast.LtE,
+}
+_TRAINED = (Optimizer, Module, Instance, Params, Gradient, Scaler, Several, Mapping, Bound)
 
 
 class Test:
@@ -135,6 +146,11 @@ def test_of(frame: Frame, node: ast.expr) -> Test:
         return _comparison(frame, node)
     if type(node) is ast.NamedExpr:
         return test_of(frame, node.value)
+    if isinstance(node, ast.IfExp):
+        test = test_of(frame, node.test)
+        then = _joined("both", [test, test_of(frame, node.body)])
+        other = _joined("both", [test.negated(), test_of(frame, node.orelse)])
+        return _joined("either", [then, other])
     if is_modulo(node):
         if _is_of_one(node):
             return NEVER
@@ -183,10 +199,48 @@ def _call(frame: Frame, node: ast.Call) -> Test:
         return _atom(frame, node, _text(frame, node), settled=True)
     if name == "bool" and node.args:
         return test_of(frame, node.args[0])
+    answered = _answered(frame, node)
+    if answered is not None:
+        return answered
     return _atom(frame, node, _text(frame, node))
 
 
+def _answered(frame: Frame, node: ast.Call) -> Test | None:
+    """Return the condition that a function of the project answers with, `is_due(i)` say."""
+    program = frame.program
+    if not isinstance(node.func, ast.Name | ast.Attribute) or program.asking:
+        return None
+    function = program.evaluate(frame, node.func)
+    if not isinstance(function, Function) or not _is_an_answer(function, node):
+        return None
+    program.asking = True
+    value = program.evaluate(frame, node)
+    program.asking = False
+    if isinstance(value, Constant):
+        return ALWAYS if value.value else NEVER
+    return value.test if isinstance(value, Tested) else None
+
+
+def _is_an_answer(function: Function, call: ast.Call) -> bool:
+    """Is all that it does to return something, of things that it calls as its caller does?"""
+    node = function.node
+    names = {each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+    given = [*call.args, *(each.value for each in call.keywords)]
+    if not all(isinstance(each, ast.Name) and each.id in names for each in given):
+        return False
+    if isinstance(node, ast.Lambda):
+        return True
+    body = [each for each in node.body if not _is_docstring(each)]
+    plain = all(path_of(each) in ("staticmethod", "classmethod") for each in node.decorator_list)
+    return len(body) == 1 and isinstance(body[0], ast.Return) and plain
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
 def _comparison(frame: Frame, node: ast.Compare) -> Test:
+    node = _turned(frame, node)
     left, right, operator = node.left, node.comparators[0], type(node.ops[0])
     if isinstance(right, ast.Constant) and right.value is None:
         if operator in (ast.Is, ast.Eq):
@@ -199,6 +253,11 @@ def _comparison(frame: Frame, node: ast.Compare) -> Test:
     if truth and operator in (ast.Eq, ast.Is):
         inner = test_of(frame, left)
         return inner if right.value else inner.negated()  # type: ignore[attr-defined]
+    zero = isinstance(right, ast.Constant) and right.value == 0
+    if zero and isinstance(left, ast.Name) and operator is ast.Eq:
+        rest = frame.lookup(left.id)
+        if isinstance(rest, Tested):  # rest = i % n
+            return rest.test.negated()
     known = _folded(frame, left, operator, right)
     if known is not None:
         return known
@@ -218,7 +277,6 @@ def _comparison(frame: Frame, node: ast.Compare) -> Test:
         counted = _counted(frame, node, left, operator, right)
         if counted is not None:
             return counted
-    zero = isinstance(right, ast.Constant) and right.value == 0
     if is_modulo(left) and zero and operator in (ast.Gt, ast.NotEq):
         return _atom(frame, node, f"{_text(frame, left)}==0").negated()
     positive = _OPPOSITE.get(operator, operator)
@@ -226,6 +284,25 @@ def _comparison(frame: Frame, node: ast.Compare) -> Test:
         frame, node, f"{_text(frame, left)}{_SIGN.get(positive, '?')}{_text(frame, right)}"
     )
     return test if positive is operator else test.negated()
+
+
+def _turned(frame: Frame, node: ast.Compare) -> ast.Compare:
+    """Return the comparison as it is usually written: `0 == i % n`, `i % n < 1` as `i % n == 0`.
+
+    It is kept as long as the program is read: what is known of nodes goes by their identity.
+    """
+    left, right, operator = node.left, node.comparators[0], type(node.ops[0])
+    if isinstance(left, ast.Constant) and operator in _MIRRORED:
+        left, right, operator = right, left, _MIRRORED[operator]
+    if isinstance(right, ast.Tuple) and len(right.elts) == 1 and operator is ast.In:
+        right, operator = right.elts[0], ast.Eq
+    if is_modulo(left) and operator is ast.Lt and _is_one(right):
+        right, operator = ast.copy_location(ast.Constant(0), right), ast.Eq
+    if left is node.left and right is node.comparators[0]:
+        return node
+    made = ast.copy_location(ast.Compare(left, [operator()], [right]), node)
+    frame.program.written.append(made)
+    return made
 
 
 def _counted(
@@ -261,6 +338,10 @@ def is_modulo(node: ast.AST) -> bool:
     return type(node) is ast.BinOp and type(node.op) is ast.Mod
 
 
+def _is_one(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 1
+
+
 def _is_of_one(node: ast.expr) -> bool:
     """Is it `… % 1`, which is always zero?"""
     return (
@@ -287,6 +368,8 @@ def _folded(
     if operator not in (ast.Eq, ast.NotEq) or not isinstance(right, ast.Constant):
         return None
     value = frame.lookup(left.id) if isinstance(left, ast.Name) else None
+    if isinstance(left, ast.Constant):
+        value = Constant(left.value)
     if not isinstance(value, Constant) or not isinstance(value.value, str | int):
         return None
     same = value.value == right.value
@@ -302,6 +385,8 @@ def _asked_type(node: ast.expr) -> ast.expr | None:
 
 def _present(frame: Frame, node: ast.expr) -> Test:
     """`x is not None`: true of gradients and of what is trained; else like the truth of x."""
+    if isinstance(node, ast.NamedExpr):
+        node = node.value
     if isinstance(node, ast.Attribute) and node.attr == "grad":
         return ALWAYS
     return _truth(frame, node)

@@ -12,6 +12,7 @@ from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.values import (
     NOTHING,
     Accelerator,
+    Bound,
     Constant,
     Engine,
     Function,
@@ -113,6 +114,8 @@ def external_call(frame: Frame, dotted: str, arguments: Arguments) -> Value | No
         return function.with_given(arguments.positional[1:], arguments.named)
     if name == "partial" and function is not NOTHING:
         return function  # a method of an optimizer, say
+    if dotted == "operator.methodcaller" and isinstance(function, Constant):
+        return Bound(NOTHING, str(function.value))
     if name in ("getattr",):
         return _got(frame, arguments)
     if ".lr_scheduler" in dotted or name == "swa_utils":

@@ -6,10 +6,23 @@ import ast
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.frame import path_of
+from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import NOTHING, Function
 
 if TYPE_CHECKING:
     from zerograd.static.engine.readings import Readings
+
+
+def has_decorator(node: ast.AST, name: str) -> bool:
+    """Is there a decorator of this name?"""
+    if not isinstance(node, FunctionNode):
+        return False
+    for each in node.decorator_list:
+        target = each.func if isinstance(each, ast.Call) else each
+        if path_of(target).rsplit(".", 1)[-1] == name:
+            return True
+    return False
 
 
 def is_decorated_to_act(readings: Readings, function: Function) -> bool:

@@ -10,7 +10,7 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.attributes import attribute
 from zerograd.static.engine.calls import call
-from zerograd.static.engine.conditions import test_of
+from zerograd.static.engine.conditions import is_modulo, test_of
 from zerograd.static.engine.emit import emit
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.gradients import touch
@@ -173,6 +173,8 @@ def _binary(frame: Frame, node: ast.BinOp) -> Value:
         if isinstance(left, Params | Several) and isinstance(right, Params | Several):
             return Params(keys_of(left) | keys_of(right))
     value = tensor_of([left, right])
+    if value is NOTHING and is_modulo(node):
+        return Tested(test_of(frame, node))
     if isinstance(value, Tensor) and isinstance(node.op, ast.Div | ast.Mult):
         return Tensor(
             value.deps, sure=value.sure, scaler=value.scaler, averaged=True, leaves=value.leaves
@@ -303,7 +305,7 @@ def _yield(frame: Frame, node: ast.Yield) -> Value:
     if frame.is_manager:
         frame.returned.append(value)
         frame.emit(PAUSE)
-    elif _leaves_backward(frame, value):
+    elif _leaves_backward(frame, value) or _hands_over(frame):
         frame.emit(Haze(None, whole=True))
     return NOTHING
 
@@ -314,6 +316,12 @@ def _leaves_backward(frame: Frame, given: Value) -> bool:
     if not isinstance(function, FunctionNode) or frame.unit.mentions(function, "backward"):
         return False
     return isinstance(given, Tensor) or frame.unit.has_events(function)
+
+
+def _hands_over(frame: Frame) -> bool:
+    """Does a generator that trains stop here, for others to work on what it yields?"""
+    function = frame.node
+    return frame.program.handing and function is not None and frame.unit.has_events(function)
 
 
 def _walrus(frame: Frame, node: ast.NamedExpr) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.decorators import has_decorator
 from zerograd.static.engine.names import Names
 from zerograd.static.engine.unit import ClassUnit, Unit
 from zerograd.static.engine.values import (
@@ -49,6 +50,18 @@ class Lineage(Names):
             if node is not None:
                 return Function(node, cls.unit, bound=instance, owner=cls)
         return None
+
+    def class_attribute(self, base: Class, name: str) -> Value:
+        """Return what `Trainer.name` is: something it was given, or a method of its own."""
+        known = self.attached(base.ident, name)
+        if known is not None:
+            return known
+        for cls in self.lineage(base.unit):
+            method = cls.methods.get(name)
+            if method is not None:
+                bound = base if has_decorator(method, "classmethod") else None
+                return Function(method, cls.unit, bound=bound, owner=cls)
+        return NOTHING
 
     def super_attribute(self, base: Super, name: str) -> Value:
         for cls in self.lineage(base.owner)[1:]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from zerograd.static.engine.assignments import bind, peek
 from zerograd.static.engine.conditions import test_of
 from zerograd.static.engine.expressions import evaluate, evaluate_parts
-from zerograd.static.engine.frame import Frame
+from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import BREAK, RETURN, Block, Happening, Haze, Loop, has_effect, walk
 from zerograd.static.engine.items import items_of
 from zerograd.static.engine.keys import keys_of
@@ -27,6 +27,7 @@ from zerograd.static.engine.values import (
     Value,
 )
 
+_TELLING = frozenset(("print", "append", "info", "log", "item", "write", "format", "round", "len"))
 MOST_UNROLLED = 6  # items of a known list that a loop is written out for
 
 Read = Callable[[Frame, list[ast.stmt]], Block]  # how the statements inside are read
@@ -36,7 +37,11 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
     """`for`: written out over a short list of things that train, else a loop."""
     program = frame.program
     before = len(frame.out)
+    handing = program.handing
+    generated = isinstance(node.iter, ast.Call) and _is_generated(frame, node.iter)
+    program.handing = handing or (generated and _works(node.body))
     source = evaluate(frame, node.iter)
+    program.handing = handing
     # What it makes for itself, a meter or a network, is nothing to the loop.
     acts = any(isinstance(each, Happening | Haze) for each in walk(frame.out[before:]))
     items, open_ended = items_of(source)
@@ -90,6 +95,12 @@ def _is_generated(frame: Frame, source: ast.expr) -> bool:
         and any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in ast.walk(each.node))
         for each in made
     )
+
+
+def _works(body: list[ast.stmt]) -> bool:
+    """Is more done with each item than to tell of it?"""
+    calls = [each.func for part in body for each in ast.walk(part) if isinstance(each, ast.Call)]
+    return not all(path_of(each).rsplit(".", 1)[-1] in _TELLING for each in calls)
 
 
 def _is_group(item: Value) -> bool:

@@ -16,6 +16,7 @@ from zerograd.static.engine.values import (
     NOTHING,
     WRAPPED,
     Accelerator,
+    Bound,
     Class,
     Constant,
     Engine,
@@ -53,6 +54,8 @@ FUEL = 60_000  # expressions read for one file: some hundred times what a large 
 # what a wrapper of one optimizer calls it
 _INNER = {("optimizer",), ("optim",), ("opt",), ("base", "optimizer"), ("inner", "optimizer")}
 
+_LASTING = (Optimizer, Module, Instance, Scaler, Function, Class, Accelerator, Engine, Leaf, Bound)
+
 
 class TooLong(Exception):
     """Reading has taken more work than a file is given."""
@@ -68,6 +71,9 @@ class Objects(ABC):
     def __init__(self) -> None:
         self.fuel = FUEL  # expressions that may still be read
         self.frozen: frozenset[str] = frozenset()
+        self.handing = False  # reading a generator whose items others work on
+        self.asking = False  # following a function only for the condition it returns
+        self.written: list[ast.AST] = []  # nodes written here in the place of others
         self.peeking = False  # reading an expression only to learn what it is
         self.quiet = 0  # methods being read for what they set or give, at another time
         self.guarded = False  # behind a test that the gradient is there
@@ -337,8 +343,7 @@ class Objects(ABC):
 
     def is_lasting(self, value: Value, deep: bool = False) -> bool:
         """Does the value stand for a thing with identity, not for a number?"""
-        kinds = (Optimizer, Module, Instance, Scaler, Function, Class, Accelerator, Engine, Leaf)
-        if isinstance(value, kinds):
+        if isinstance(value, _LASTING):
             return True
         if isinstance(value, Named):
             return is_optimizer_name(value.path) and not is_scheduler_name(value.path)

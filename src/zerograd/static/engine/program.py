@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.atoms import Atom
 from zerograd.static.engine.conditions import SYNC, Test
+from zerograd.static.engine.decorators import has_decorator
 from zerograd.static.engine.expressions import evaluate
 from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.ir import Loop
-from zerograd.static.engine.readings import Readings, has_decorator
+from zerograd.static.engine.readings import Readings
 from zerograd.static.engine.unit import ClassUnit, Unit
 from zerograd.static.engine.values import (
     Accelerator,

@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.assignments import bind
 from zerograd.static.engine.attributes import attribute
-from zerograd.static.engine.decorators import is_decorated_to_act, with_decorators
+from zerograd.static.engine.decorators import (
+    has_decorator,
+    is_decorated_to_act,
+    with_decorators,
+)
 from zerograd.static.engine.expressions import evaluate
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Block, Haze, Scope, has_effect
@@ -68,9 +72,6 @@ class Readings(Lineage):
     evaluate = staticmethod(evaluate)
 
     def attribute(self, frame: Frame, base: Value, name: str) -> Value:
-        if isinstance(base, Class):
-            method = base.unit.methods.get(name)
-            return Function(method, base.unit.unit, owner=base.unit) if method else NOTHING
         return attribute(frame, base, name)
 
     def bind(self, frame: Frame, target: ast.expr, value: Value) -> None:
@@ -126,6 +127,7 @@ class Readings(Lineage):
             tuple((name, value.ident) for name, value in arguments.named.items()),
             tuple(spelled.items()),
             (frame.no_grad, frame.accumulating, frame.inside, self.guarded, self.frozen),
+            self.handing,
             arguments.unknown,
             id(function.closure) if function.closure else 0,
             id(site[1]) if site is not None else 0,
@@ -274,8 +276,9 @@ class Readings(Lineage):
                 return
             value = self._annotated(function, name)
             if value is None and isinstance(default, ast.Name | ast.Attribute) and not unknown:
-                found = evaluate(self.frame(function.unit), default)
-                value = found if isinstance(found, External | Class | Function) else None
+                found = evaluate(self.frame(function.unit, closure=function.closure), default)
+                known = isinstance(found, External) or self.is_lasting(found)
+                value = found if known else None
         if value is NOTHING or value is None:
             value = Named(name if len(self._reading) == 0 else f"{name}@{frame.number}")
         frame.locals[name] = value
@@ -335,16 +338,6 @@ def _default(parameters: ast.arguments, name: str) -> ast.expr | None:
         if default is not None:
             given[each.arg] = default
     return given.get(name)
-
-
-def has_decorator(node: ast.AST, name: str) -> bool:
-    if not isinstance(node, FunctionNode):
-        return False
-    for each in node.decorator_list:
-        target = each.func if isinstance(each, ast.Call) else each
-        if path_of(target).rsplit(".", 1)[-1] == name:
-            return True
-    return False
 
 
 def _returned(values: list[Value]) -> Value:

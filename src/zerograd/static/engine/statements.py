@@ -30,6 +30,8 @@ from zerograd.static.engine.ir import (
 )
 from zerograd.static.engine.keys import joined
 from zerograd.static.engine.loops import read_for, read_while
+from zerograd.static.engine.mapped import as_rounds
+from zerograd.static.engine.matches import as_choice
 from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.uncalled import uncalled
 from zerograd.static.engine.unit import ClassUnit
@@ -56,6 +58,13 @@ def read_block(frame: Frame, body: list[ast.stmt]) -> Block:
 def _expression(frame: Frame, node: ast.Expr) -> None:
     if type(node.value) is ast.Attribute:
         uncalled(frame, node.value)
+        return
+    rounds = as_rounds(node)
+    if rounds is not None:
+        frame.program.written.append(rounds)
+        before = dict(frame.locals)
+        _for(frame, rounds)
+        frame.locals = before  # its variable is its own
         return
     frame.bare = True
     evaluate(frame, node.value)
@@ -217,6 +226,11 @@ def _catches_absence(handler: ast.ExceptHandler) -> bool:
 
 
 def _match(frame: Frame, node: Any) -> None:
+    choice = as_choice(node)
+    if choice is not None:
+        frame.program.written.append(choice)
+        _if(frame, choice)
+        return
     evaluate(frame, node.subject)
     blocks: list[Block] = []
     for case in node.cases:

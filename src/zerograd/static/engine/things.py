@@ -38,6 +38,7 @@ from zerograd.static.engine.values import (
     Mapping,
     Module,
     Named,
+    Optimizer,
     Params,
     Several,
     Tensor,
@@ -111,7 +112,6 @@ _SILENT = frozenset(
     [
         *_PARTS,
         "state_dict",
-        "load_state_dict",
         "buffers",
         "named_buffers",
         "register_forward_hook",
@@ -182,6 +182,10 @@ def thing_method(
         return base
     if name in _PARTS and isinstance(base, Module | Instance | Named):
         return _parts(base, name)
+    if name == "load_state_dict" and not isinstance(base, Optimizer):
+        # Put back to where it was, it may step on the same gradients again.
+        frame.emit(Haze(keys_of(base) or None, whole=True, spent=True))
+        return NOTHING
     if name in _SILENT and not (name == "log" and isinstance(base, Tensor | Leaf)):
         return NOTHING
     if name in _CUTS:

@@ -15,10 +15,14 @@ from zerograd.static.engine.values import (
     NOTHING,
     WRAPPED,
     Bound,
+    Constant,
+    External,
     Function,
     Instance,
     Module,
     Named,
+    Optimizer,
+    Scaler,
     Several,
     Tensor,
     Value,
@@ -29,6 +33,7 @@ from zerograd.static.engine.words import (
     is_network_name,
     is_optimizer_class,
     is_optimizer_name,
+    is_scaler_name,
     is_scheduler_name,
     words_of,
 )
@@ -74,6 +79,8 @@ _HOOKS = frozenset(
 _COMMON = frozenset(
     ("train", "step", "eval", "forward", "update", "run", "fit", "learn", "get", "add", "append")
 )
+# names of methods that an unseen function may be told to call
+_TOLD = frozenset(("backward", "step", "update", "unscale_", "zero_grad"))
 _EMPTYING = frozenset(("zero", "zeros", "clear", "reset", "clean", "init", "prepare"))
 _EVERYTHING = frozenset(
     ("all", "grad", "grads", "gradient", "gradients", "optimizer", "optimizers", "optim", "optims")
@@ -197,10 +204,42 @@ def _is_inert(words: Sequence[str], base: Value) -> bool:
 def hand_over(frame: Frame, arguments: Arguments) -> None:
     """`stack.callback(opt.zero_grad)`: who is given a method may call it at any time."""
     for each in arguments.leaves():
-        if type(each) is Bound:
-            frame.emit(Haze(keys_of(each.of), whole=True))
-        elif isinstance(each, Function) and _is_repeated(frame) and _clears(each):
+        clears = isinstance(each, Function) and _is_repeated(frame) and _clears(each)
+        if clears or type(each) is Bound:
             frame.emit(Haze(None, whole=True))
+    work = _work_in(arguments)
+    frame.program.called.update(id(each) for each in work if not _has_loop(each))
+    if work or _is_told_what_to_do(arguments):
+        frame.emit(Haze(None, whole=True))
+
+
+def _is_told_what_to_do(arguments: Arguments) -> bool:
+    """`call(loss, "backward")`: is it handed the name of a method, and what has it?"""
+    names = [each.value for each in arguments.all() if isinstance(each, Constant)]
+    return not _TOLD.isdisjoint(each for each in names if isinstance(each, str)) and any(
+        isinstance(each, Optimizer | Scaler)
+        or (isinstance(each, Tensor) and each.deps)
+        or (isinstance(each, Named) and is_optimizer_name(each.path))
+        or (isinstance(each, Named) and is_scaler_name(each.path))
+        for each in arguments.leaves()
+    )
+
+
+def _work_in(arguments: Arguments) -> list[ast.AST]:
+    """`call(train_step, net, opt, x)`: the functions that train, handed on with an optimizer."""
+    functions = [each for each in arguments.leaves() if isinstance(each, Function)]
+    if not functions or not arguments.optimizers():
+        return []
+    return [each.node for each in functions if each.unit.has_events(each.node)]
+
+
+def _has_loop(function: ast.AST) -> bool:
+    """Does it train by itself? Then it is judged, whoever calls it."""
+    return any(isinstance(each, ast.For | ast.While) for each in ast.walk(function))
+
+
+def _is_optimizer_kind(value: Value) -> bool:
+    return isinstance(value, External) and is_optimizer_class(value.dotted.rsplit(".", 1)[-1])
 
 
 def _clears(function: Function) -> bool:
@@ -236,6 +275,8 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
             return optimizers[0]  # a wrapper around the optimizer
         if arguments.has_params():
             return frame.program.new_optimizer(arguments.held())
+    if arguments.has_params() and any(map(_is_optimizer_kind, arguments.positional)):
+        return frame.program.new_optimizer(arguments.held())  # make(torch.optim.SGD, params)
     if is_scheduler_name(name):
         return NOTHING
     fresh = not optimizers or arguments.has_params() or arguments.has_modules()

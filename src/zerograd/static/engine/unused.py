@@ -272,7 +272,8 @@ def _handed_on(program: Program, node: Happening, steps: list[Happening]) -> Han
     around = [each for each in functions if _is_inside(node.node, each)]
     # where the clear calls it by another name
     places = [(node.name, list(ast.walk(around[-1])) if around else _outside_functions(tree))]
-    if node.optimizer.keys is not None:  # else it is a parameter of that function
+    # else it is a parameter of that function, unless a function here hands it on to this one
+    if node.optimizer.keys is not None or len(node.frames) > 1:
         places.append((node.optimizer.key, list(ast.walk(tree))))
     listed = {id(each.iter) for each in ast.walk(tree) if isinstance(each, ast.For)}
     for known, kinds, handed in (
