@@ -6,6 +6,9 @@ Two things are demanded. Nothing is reported that happens on no path. What happe
 every path is reported. Between these two, a fault on some paths only, the checker may
 speak or stay silent: its rule for that is its own. It also stays silent on a program that
 sends nothing backward: that only plays with a schedule.
+
+What happens on every path and is told with `--may` only is counted apart, as doubted. That is
+a fault of some rounds: each path has such a round, but not each round breaks the rule.
 """
 
 from __future__ import annotations
@@ -44,16 +47,19 @@ class Disagreement:
     """One thing the two witnesses do not agree on."""
 
     seed: int
-    kind: str  # "invented" or "missed"
+    kind: str  # "invented", "missed" or "doubted"
     code: str
     line: int
     text: str
 
 
-def said_by_checker(text: str) -> list[tuple[str, int]]:
-    from zerograd import check_source
+def said_by_checker(text: str) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+    """Return what the checker says for certain, and what it doubts."""
+    from zerograd.static.check import Asked, Checker
 
-    return [(f.rule.code, f.spot.line) for f in check_source(text)]
+    told = Checker(Asked(may=True, offer=False)).check_text(text, "program.py").findings
+    places = [(each.certain, (each.rule.code, each.spot.line)) for each in told]
+    return [at for sure, at in places if sure], [at for sure, at in places if not sure]
 
 
 def compare(text: str, seed: int = 0, limit: int = 512) -> list[Disagreement] | None:
@@ -61,7 +67,7 @@ def compare(text: str, seed: int = 0, limit: int = 512) -> list[Disagreement] | 
     outcome = explore(text, limit=limit)
     if not outcome.complete:
         return None
-    said = said_by_checker(text)
+    said, doubts = said_by_checker(text)
     found = [
         Disagreement(seed, "invented", code, line, text)
         for code, line in said
@@ -70,7 +76,8 @@ def compare(text: str, seed: int = 0, limit: int = 512) -> list[Disagreement] | 
     for code, line in sorted(outcome.every_path):
         fault = outcome.faults[(code, line)]
         if not _reported(fault, said) and ".backward(" in text:
-            found.append(Disagreement(seed, "missed", code, line, text))
+            kind = "doubted" if _reported(fault, doubts) else "missed"
+            found.append(Disagreement(seed, kind, code, line, text))
     return found
 
 

@@ -195,16 +195,18 @@ class _Judge:
                     self._add("ZG303", backward.line, event.line, sure=False)
         elif any(state.scaler is not None for state in states):
             self._add("ZG303", event.line)
+        leaked = "STALE" not in phases and self._leaked(index, event, states)
         if "STALE" in phases:
             self._add("ZG101", event.line)
-        elif self._leaked(index, event, states):
+        elif leaked:
             self._add("ZG201", event.line)
         elif phases == {"SPENT"}:
             self._add("ZG402", event.line)
         elif phases == {"EMPTY"}:
             self._empty_step(event, states)
-        else:
-            self._window(event, states)
+        if phases & {"FRESH", "STALE"}:
+            # What another rule says of the step does not unsay what a clear threw away before it.
+            self._window(event, states, alone=not leaked and "STALE" not in phases)
         if phases != {"EMPTY"}:
             self.empty_steps.pop((event.owner, event.line), None)
             self.fed.add((event.owner, event.line))
@@ -245,7 +247,7 @@ class _Judge:
             code = "ZG102" if clears else "ZG401"
             self._add(code, event.line, *clears, sure=self.empty_steps[key] >= 2)
 
-    def _window(self, event: Event, states: list[_State]) -> None:
+    def _window(self, event: Event, states: list[_State], *, alone: bool) -> None:
         for state in states:
             # Losing another spot's backward is a waste, and no proof of a broken window: the
             # step is for the last one.
@@ -253,7 +255,7 @@ class _Judge:
             for backward, clear in state.lost:
                 # A clear before each epoch drops a tail: one window, not two in a row.
                 key, now = (event.owner, clear.line), self.windows[event.owner]
-                sure = backward.line == meant and self.cut.get(key) == now - 1
+                sure = alone and backward.line == meant and self.cut.get(key) == now - 1
                 self._add("ZG501", clear.line, event.line, sure=sure)
             for _, clear in state.lost:
                 self.cut[event.owner, clear.line] = self.windows[event.owner]

@@ -87,16 +87,16 @@ class EarlyClears:
                     continue
                 # Under the same guard a step before it in this round excuses it.
                 strict = guard in node.guards | node.behind
-                # A part that no loss fills, an unused head, is thrown away with the rest.
-                judged = {b: self._judged(node, b, before, skipped) for b in held}
-                held = [b for b in held if any(state.contributions for state in judged[b])]
-                drops = [self._drops(judged[b], owner, guard, strict) for b in held]
                 name = self._names.get(owner, owner)
-                if drops and all(drops) and all(map(all, drops)) and not own:
-                    yield name, _example(judged[held[0]]), self._counts(guard)
-                    return
-                if drops and all(map(any, drops)):
-                    doubt = doubt or (name, _example(judged[held[0]]), False)
+                for judged in self._judged_sets(node, held, before, skipped):
+                    # A part that no loss fills, an unused head, is thrown away with the rest.
+                    filled = [b for b in held if any(each.contributions for each in judged[b])]
+                    drops = [self._drops(judged[b], owner, guard, strict) for b in filled]
+                    if drops and all(drops) and all(map(all, drops)) and not own:
+                        yield name, _example(judged[filled[0]]), self._counts(guard)
+                        return
+                    if drops and all(map(any, drops)):
+                        doubt = doubt or (name, _example(judged[filled[0]]), False)
         nested = list(self._nested(node, node.loop))
         yield from nested or ([doubt] if doubt is not None else [])
 
@@ -258,29 +258,31 @@ class EarlyClears:
                 return filled and guard in each.guards and guard in clear.guards
         return False
 
-    def _judged(
-        self, node: Happening, bucket: str, before: int, skipped: frozenset[int]
-    ) -> list[BucketState]:
-        """Return the states after a round that did not step, but came as far as its loss.
+    def _judged_sets(
+        self, node: Happening, held: list[str], before: int, skipped: frozenset[int]
+    ) -> Iterable[dict[str, list[BucketState]]]:
+        """Yield the states of each bucket after a round that did not step, but came to its loss.
 
-        With two rounds a window the next one always steps. Then it is asked of the round itself,
-        if what it does is known here.
+        With two rounds a window the next one always steps, and what it clears then may be used
+        already. So the states within a round that does not step are judged, too.
         """
-        pairs = [
-            (self._flow.states[number][0], literals)
-            for number, literals in self._flow.reached[id(node)].get(bucket, ())
-            if not self._flow.states[number][0].unknown
-        ]
+        reached = self._flow.reached[id(node)]
+        pairs = {
+            b: [
+                (self._flow.states[number][0], literals)
+                for number, literals in reached.get(b, ())
+                if not self._flow.states[number][0].unknown
+            ]
+            for b in held
+        }
         idle = -before - 1
-        after = [
-            (state, literals)
-            for state, literals in pairs
-            if before in literals and skipped.isdisjoint(literals)
-        ]
-        if after and all(idle ^ 1 in literals for _, literals in after):
-            within = [state for state, literals in pairs if idle in literals]
-            return within or [state for state, _ in after]
-        return [state for state, _ in after]
+        after = {
+            b: [each for each in pairs[b] if before in each[1] and skipped.isdisjoint(each[1])]
+            for b in held
+        }
+        yield {b: [state for state, _ in after[b]] for b in held}
+        if all(idle ^ 1 in literals for b in held for _, literals in after[b]):
+            yield {b: [state for state, literals in pairs[b] if idle in literals] for b in held}
 
     def _drops(self, judged: list[BucketState], owner: str, guard: str, strict: bool) -> list[bool]:
         """Tell of each judged state whether it loses something, but for those stepped otherwise.

@@ -33,6 +33,7 @@ class Window:
         "modulo",
         "sides",
         "step",
+        "steps",
         "test",
         "unit",
     )
@@ -56,6 +57,7 @@ class Window:
         self.divisor = modulo.right
         self.sides = sides  # the truths of the guard with which the step is reached
         self.backwards = backwards
+        self.steps = [step]  # the last of each optimizer that the guard lets through
         self.cleared = False  # under the same guard as the step
         self.emptied = False  # at every micro-batch: what it holds is no sum, and has no tail
         self.index = counter_of(step.loop.node) if step.loop is not None else None
@@ -88,13 +90,21 @@ def windows(
             )
             if modulo is None or _is_one(modulo.right):
                 continue
+            steps = {
+                each.event.owner: each
+                for each in buckets.happenings
+                if each.kind is EventKind.STEP
+                and each.event is not None
+                and each.loop is step.loop
+                and key in each.guards | each.behind
+            }
             losses = [
                 each
                 for each in buckets.happenings
                 if each.kind is EventKind.BACKWARD
                 and each.event is not None
                 and each.loop is step.loop
-                and each.event.fills == {step.event.owner}
+                and step.event.owner in each.event.fills <= steps.keys()
             ]
             collected = [each for each in losses if key not in each.guards | each.behind]
             if not collected and is_divided_by(step, modulo.right):
@@ -115,6 +125,7 @@ def windows(
                 for _, literals in pairs
             }
             window = Window(step, key, atom.unit or step.unit, atom.node, modulo, sides, collected)
+            window.steps = list(steps.values())
             window.cleared = any(
                 each.kind is EventKind.CLEAR
                 and key in each.guards | each.behind

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind, Spot
-from zerograd.lifecycle.findings import Finding
+from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.lifecycle.pieces import makes_pieces
 from zerograd.rules import BY_CODE
 from zerograd.static.engine import guards
@@ -47,13 +47,14 @@ def window_findings(
         wrong = _wrong_guard(window)
         if wrong is not None:
             fault, better = wrong
-            yield _finding(
+            finding = _finding(
                 window,
                 "ZG504",
                 window.unit.source.spot(window.test),
                 fault=fault,
                 better=better,
             )
+            yield replace(finding, trail=_trail(window))
             continue
         if window.step.loop is None or window.step.loop.pseudo:
             continue
@@ -63,6 +64,16 @@ def window_findings(
             yield _finding(window, "ZG503", window.step.spot)
         if not window.emptied and _synchronises_each(window.step):
             yield _finding(window, "ZG505", window.backwards[0].spot)
+
+
+def _trail(window: Window) -> tuple[TrailStep, ...]:
+    """Return the steps that one guard lets through, where there are several."""
+    if len(window.steps) < 2:
+        return ()
+    return tuple(
+        TrailStep(each.spot, "stands under it", each.unit.source.segment(each.node))
+        for each in window.steps
+    )
 
 
 def _loops_of_their_own(buckets: Buckets, flow: Flow) -> Iterator[Finding]:
