@@ -189,9 +189,21 @@ def _is_surely_empty(step: Happening, buckets: Buckets, program: Program) -> boo
     asked = any(touches(key, bucket) for key in program.asked for bucket in mine)
     if asked and not all(reached):
         return False  # a method of the network may have given what that loss is made of
-    if any(reached):
-        return True
-    return all(each.sure and each.through and each.through <= program.made for each in backwards)
+    if not any(reached):
+        return False  # of code that runs, that is more often a loss that was not understood
+    before = [each for each in backwards if _comes_before(each, step, mine)]
+    return all(each.sure and each.through and each.through <= program.made for each in before)
+
+
+def _comes_before(backward: Happening, step: Happening, mine: set[str]) -> bool:
+    """Is it a backward in the round of the step, before it, that fills others only?"""
+    return (
+        backward.loop is step.loop
+        and backward.spot.path == step.spot.path
+        and backward.spot.line < step.spot.line
+        and backward.event is not None
+        and mine.isdisjoint(backward.event.buckets)
+    )
 
 
 def _is_beside_its_training(step: Happening, backwards: list[Happening], buckets: Buckets) -> bool:
