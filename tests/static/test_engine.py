@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import zerograd
+from zerograd.static.engine import flow
 
 LOOPS = Path(__file__).parent / "loops"
 EXPECTED = re.compile(r"# expect: (ZG\d{3})")
@@ -66,3 +67,19 @@ def smoke(x, y):
 """
     assert not zerograd.check_source(source, "arrays.py")
     assert zerograd.check_source(source.replace("numpy", "torch"), "tensors.py")
+
+
+def test_what_a_program_too_long_to_judge_calls_is_judged_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(flow, "MOST_NODES", 150)
+    train = """\
+def train(net, opt, data):
+    for x in data:
+        net(x).sum().backward()
+        opt.step()
+"""
+    calls = "".join(f"if flags[{n}]:\n    train(net, opt, data)\n" for n in range(40))
+    made = "net = nn.Linear(2, 2)\nopt = optim.SGD(net.parameters(), lr=0.1)\n"
+    found = zerograd.check_source(SETTING + train + made + calls, "long.py")
+    assert [(each.rule.code, each.spot.line) for each in found] == [("ZG101", 7)]

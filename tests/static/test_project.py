@@ -222,3 +222,34 @@ def test_a_base_class_elsewhere_may_update_the_scaler(tree: Path) -> None:
     assert not check_paths(["images.py"]).findings
     (tree / "learner.py").write_text(base.replace("            self.scaler.update()\n", ""))
     assert [each.rule.code for each in check_paths(["images.py"]).findings] == ["ZG302"]
+
+
+MAKER = """
+def make_step(net, loss_fn, opt):
+    def step(x, y):
+        loss = loss_fn(net(x), y)
+        loss.backward()
+        opt.step()
+        return loss.item()
+
+    return step
+"""
+TAKER = """
+from maker import make_step
+
+def run(net, loss_fn, opt, data):
+    step = make_step(net, loss_fn, opt)
+    for x, y in data:
+        {clear}
+        step(x, y)
+"""
+
+
+@pytest.mark.parametrize(("clear", "lines"), [("opt.zero_grad()", []), ("print(x)", [6])])
+def test_a_made_function_is_judged_where_nobody_clears_around_it(
+    tree: Path, clear: str, lines: list[int]
+) -> None:
+    (tree / "maker.py").write_text(MAKER)
+    (tree / "taker.py").write_text(TAKER.format(clear=clear))
+    said = check_paths(["maker.py"]).findings
+    assert [each.spot.line for each in said] == lines

@@ -60,7 +60,7 @@ def _clear(state: BucketState, event: Event, reached: bool) -> BucketState:
     if not reached:
         return _left_alone(state, event.empties)
     lost = state.lost
-    if not event.inside and not state.unknown:
+    if not event.inside:  # what is held was seen to come, whatever was there before
         lost = _dropped(state, event) or lost
     return replace(
         state,

@@ -135,6 +135,14 @@ class Project:
             for found in call.finditer(data)
         )
 
+    def is_named_by_clearers(self, source: Source, name: str) -> bool:
+        """Is a name written in another file of the project that clears gradients?"""
+        own = os.path.abspath(source.path)
+        word = name.encode()
+        return any(
+            word in each.data for each in self._clearing(os.path.dirname(own)) if each.path != own
+        )
+
     def is_cleared_in(self, source: Source, name: str) -> bool:
         """Does a function of this name, somewhere in the project, clear gradients itself?"""
         folder = os.path.dirname(os.path.abspath(source.path))

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.findings import Finding, in_order
-from zerograd.static.engine.buckets import Buckets
+from zerograd.static.engine.buckets import NO_BUCKET, Buckets
 from zerograd.static.engine.counters import first_of, once_only
 from zerograd.static.engine.flow import Flow
 from zerograd.static.engine.idle import idle
@@ -107,6 +107,7 @@ def _judge(program: Program, root: Root) -> list[Finding]:
     flow.run(root.block, flow.start(buckets.tracked, root.hazy))
     if flow.budget <= 0:
         program.unresolved += 1
+        root.too_long = True
         return []
     return [
         *Judgement(program, root.block, buckets, flow, atoms, root.doubted).findings(),
@@ -147,7 +148,9 @@ def _decides(node: Node) -> bool:
     """Is it an event, or something that skips the rest of the round?"""
     if isinstance(node, Jump):
         return node.how in ("continue", "break")
-    return isinstance(node, Happening) and node.event is not None
+    if not isinstance(node, Happening) or node.event is None:
+        return False
+    return node.event.buckets != (NO_BUCKET,)  # one that reaches a part only settles nothing
 
 
 def _weight(nodes: list[Node], caught: bool) -> int:

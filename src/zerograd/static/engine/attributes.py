@@ -23,7 +23,7 @@ from zerograd.static.engine.values import (
     Tensor,
     Value,
 )
-from zerograd.static.engine.words import is_optimizer_name, is_scaler_name
+from zerograd.static.engine.words import is_data_name, is_optimizer_name, is_scaler_name
 
 CUTS = frozenset(
     ["data", "shape", "dtype", "device", "grad_fn", "is_leaf", "requires_grad", "ndim", "itemsize"]
@@ -88,7 +88,7 @@ def _module_attribute(frame: Frame, base: Module, name: str) -> Value:
     if name == "zero_grad":
         return Bound(base, name)
     path = f"{base.key}.{name}"
-    return Named(path) if is_optimizer_name(path) else Module(path)
+    return Named(path) if is_optimizer_name(path) or is_data_name(path) else Module(path)
 
 
 def _optimizer_attribute(base: Optimizer, name: str) -> Value:

@@ -45,6 +45,9 @@ def _stem(key: str) -> str:
     return key.split(".", 1)[0].split("[", 1)[0]
 
 
+NO_BUCKET = "nothing"  # what an event reaches that concerns nobody who steps
+
+
 class Buckets:
     """The buckets of one root and who holds them."""
 
@@ -180,7 +183,7 @@ class Buckets:
             # A loss that fills none of these still tells what the next step is about.
             if not node.partial and not node.doubted and kind is not EventKind.BACKWARD:
                 return None
-            reach = ("nothing",)
+            reach = (NO_BUCKET,)
         fills: frozenset[str] = frozenset()
         if kind in (EventKind.BACKWARD, EventKind.ASSIGN):
             fills = self._fills(node, reach)

@@ -47,6 +47,7 @@ from zerograd.static.engine.transitions import Transitions
 
 MOST_PAIRS = 256
 MOST_ROUNDS = 24
+MOST_NODES = 60_000
 
 
 class Exits:
@@ -94,7 +95,7 @@ class Flow:
         self.reached: dict[int, dict[str, set[Pair]]] = {}
         self.end: Point | None = None  # where the root ends
         # nodes interpreted, those with many states counting more; past that the root is left alone
-        self.budget = 60_000
+        self.budget = MOST_NODES
 
     def start(self, buckets: list[str], hazy: bool) -> Point:
         state = replace(INITIAL, absent=False) if hazy else INITIAL

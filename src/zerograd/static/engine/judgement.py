@@ -14,7 +14,7 @@ from zerograd.lifecycle.state import INITIAL, BucketState, Drop
 from zerograd.rules import BY_CODE
 from zerograd.rules.stale_gradient import by_hand
 from zerograd.static.engine.closures import repeats, told_of_closure
-from zerograd.static.engine.conditions import SYNC
+from zerograd.static.engine.conditions import RAISED, SYNC
 from zerograd.static.engine.early import CLEAR_AFTER, CLEARED_LAST
 from zerograd.static.engine.emptiness import NEEDS_CERTAINTY, is_open
 from zerograd.static.engine.halfway import is_called_off, is_second_of_a_round, may_be_updated
@@ -48,6 +48,7 @@ _AT_STEP = tuple(
     for code in ("ZG101", "ZG102", "ZG202", "ZG302", "ZG303", "ZG305", "ZG401", "ZG402")
 )
 _ONLY_IN_LOOPS = frozenset(("ZG202", "ZG401", "ZG402"))
+_CAUGHT = f"{BEFORE}{RAISED}"
 _AT_CLIP = (BY_CODE["ZG301"], BY_CODE["ZG304"])
 _AT_UNSCALE = (BY_CODE["ZG302"],)
 
@@ -186,11 +187,12 @@ class Judgement(Leaks):
         # A loss that was certainly thrown away is no other's to make good between two runs. If
         # one is here, in whatever round, then what runs the network forward does just that.
         forward = any(_has_lost(self._flow.states[number][0]) for number in known)
+        late = forward and certain_only and self._losses.comes_after(node, (bucket,)) is not None
         states: States = {}
         for number, under in known.items():
             state, doubt = self._flow.states[number]
             harmless = doubt is Doubt.BETWEEN and _has_lost(state)
-            harmless = harmless or (doubt is Doubt.FORWARD and forward)
+            harmless = harmless or late or (doubt is Doubt.FORWARD and forward)
             if doubt and certain_only and not harmless:
                 state = replace(state, unknown=True)
             states.setdefault(state, []).extend(under)
@@ -244,9 +246,16 @@ class Judgement(Leaks):
                 # Whatever makes it certain, this says why it finds nothing.
                 taken = self._losses.taken(node, buckets)
                 code, state = ("ZG102", taken) if taken is not None else (code, state)
+            late: Drop | None = None
             if code == "ZG102":
-                state = self._losses.told(node, buckets, state)
+                late = self._losses.comes_after(node, buckets)
+                lost = late or self._losses.told(node, buckets)
+                if lost is None and (state.lost is None or state.lost.shared):
+                    lost = late = self._losses.comes_after(node, buckets, for_others=True)
+                state = replace(state, lost=lost or state.lost)
             finding = self._finding(node, code, state, certain)
+            if late is not None:  # the order of these two is the fault, wherever they are written
+                finding = replace(finding, spot=node.spot)
             yield told_of_closure(finding) if code == "ZG101" and repeats(node) else finding
 
     def _verdicts(
@@ -305,10 +314,10 @@ class Judgement(Leaks):
         return next(sure, verdict)
 
     def _is_only_added_to(self, node: Happening, held: dict[str, States]) -> bool:
-        """Is there no clear at all, so that each later step is on gradients that were used?"""
+        """Is there no clear in its loop, so that each later step is on gradients that were used?"""
         assert node.event is not None
         owner = node.event.owner
-        return not is_ever_cleared(node, self._buckets) and all(
+        return not is_ever_cleared(node, self._buckets, in_its_loop=True) and all(
             not state.unknown and (owner not in state.stepped or state.contributions)
             for states in held.values()
             for state in states
@@ -388,7 +397,13 @@ def _has_lost(state: BucketState) -> bool:
 
 
 def _is_repeated(literals: frozenset[Literal], conditions: frozenset[str]) -> bool:
-    """Were the conditions one iteration back what they are now, as far as is known?"""
+    """Were the conditions one iteration back what they are now, as far as is known?
+
+    And was no exception caught then? Who handles one may clear what it left.
+    """
     return not any(
-        (f"{BEFORE}{key}", not truth) in literals for key, truth in literals if key in conditions
+        (f"{BEFORE}{key}", not truth) in literals
+        if key in conditions
+        else truth and key.startswith(_CAUGHT)
+        for key, truth in literals
     )

@@ -5,11 +5,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.assignments import bind, peek
 from zerograd.static.engine.conditions import test_of
 from zerograd.static.engine.expressions import evaluate, evaluate_parts
 from zerograd.static.engine.frame import Frame, path_of
-from zerograd.static.engine.ir import BREAK, RETURN, Block, Happening, Haze, Loop, has_effect, walk
+from zerograd.static.engine.ir import (
+    BREAK,
+    RETURN,
+    Block,
+    Happening,
+    Haze,
+    Loop,
+    Node,
+    Reset,
+    has_effect,
+    walk,
+)
 from zerograd.static.engine.items import items_of
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.stores import names_stored
@@ -50,9 +62,11 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
         bind(frame, node.target, items[0])
         outside, program.outside = program.outside, program.conditional
         around, program.items = program.items, names_stored([node])
-        frame.out.extend(_rounds(frame, node.body, read))
+        round_ = _rounds(frame, node.body, read)
+        frame.out.extend(round_)
         program.outside, program.items = outside, around
-        if any(isinstance(each, ast.Break) for part in node.body for each in ast.walk(part)):
+        breaks = any(isinstance(each, ast.Break) for part in node.body for each in ast.walk(part))
+        if breaks and any(map(_changes, walk(round_))):
             frame.emit(Haze(None, whole=True))  # at which of them it ends is not known
         return
     if len(items) > MOST_UNROLLED and all(isinstance(item, Leaf | Params) for item in items):
@@ -85,6 +99,13 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
     _read_loop(frame, loop, node.body, node.orelse, read, once=_runs_once(frame, node.iter))
     if acts and _is_generated(frame, node.iter):
         loop.body.insert(0, Haze(None, whole=True))  # what it does between two items
+
+
+def _changes(node: Node) -> bool:
+    """Is a gradient filled, used or cleared there, and not only looked at?"""
+    if isinstance(node, Happening):
+        return node.kind is not EventKind.TOUCH
+    return isinstance(node, Haze | Reset)
 
 
 def _is_generated(frame: Frame, source: ast.expr) -> bool:

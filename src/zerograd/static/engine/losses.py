@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind, Spot
-from zerograd.lifecycle.state import BucketState
+from zerograd.lifecycle.state import BucketState, Drop
 from zerograd.static.engine.ir import Happening
 
 if TYPE_CHECKING:
@@ -29,24 +29,75 @@ class LostLosses:
                 return state
         return None
 
-    def told(self, step: Happening, buckets: tuple[str, ...], state: BucketState) -> BucketState:
-        """Return the state that says best what was lost: a loss that no step ever uses.
+    def told(self, step: Happening, buckets: tuple[str, ...]) -> Drop | None:
+        """Return what says best what was lost: a loss that no step ever uses.
 
         Where two optimizers take turns, the other one's loss is thrown away as well, and is
         none of this step's.
         """
         for each in self._held(step, buckets):
             if each.lost is not None and each.lost.finite and each.lost.backward not in self._used:
-                return each
-        return state
+                return each.lost
+        return None
+
+    def comes_after(
+        self, step: Happening, buckets: tuple[str, ...], *, for_others: bool = False
+    ) -> Drop | None:
+        """Return the loss of each round that comes after this step, for the next clear to drop.
+
+        Whatever a call before the step may have filled in unseen, that loss is lost.
+
+        Args:
+            for_others: other optimizers may use it.
+        """
+        if step.loop is None or step.event is None:
+            return None
+        if step.optimizer is None or step.optimizer.is_by_hand:
+            return None  # whose gradients such an update takes is its own affair
+        used = self._used_by(step.event.owner) if for_others else self._used
+        order = self._buckets.happenings
+        later = order[order.index(step) + 1 :]
+        for number, each in enumerate(later):
+            if each.kind is EventKind.CLEAR and each.event is not None:
+                if not set(buckets).isdisjoint(each.event.buckets):
+                    return None  # what comes after that is for another purpose
+            elif (
+                each.kind is EventKind.BACKWARD
+                and each.event is not None
+                and each.loop is step.loop
+                and step.frames <= each.frames
+                and each.spot not in used
+                and not set(buckets).isdisjoint(each.event.buckets)
+                and (for_others or not _is_stepped_on(each, step, later[number:]))
+            ):
+                clear = self._cleared_at(each.spot, buckets)
+                if clear is not None:
+                    return Drop(each.spot, clear)
+        return None
+
+    def _cleared_at(self, backward: Spot, buckets: tuple[str, ...]) -> Spot | None:
+        """Return the clear that finds a loss, and throws it away."""
+        for each in self._buckets.happenings:
+            if each.kind is not EventKind.CLEAR or each.inside or each.event is None:
+                continue
+            mine = tuple(bucket for bucket in buckets if bucket in each.event.buckets)
+            for state in self._held(each, mine):
+                if any(held.spot == backward for held in state.contributions):
+                    return each.spot
+        return None
 
     @cached_property
     def _used(self) -> frozenset[Spot]:
         """The backwards that some step uses."""
+        return self._used_by("")
+
+    def _used_by(self, owner: str) -> frozenset[Spot]:
+        """Return the backwards that the steps of an owner use, or of all."""
         return frozenset(
             each.spot
             for step in self._buckets.happenings
             if step.kind is EventKind.STEP and step.event is not None
+            if not owner or step.event.owner == owner
             for state in self._held(step, step.event.buckets)
             for each in state.contributions
         )
@@ -57,3 +108,17 @@ class LostLosses:
         for bucket in buckets:
             for number, _ in reached.get(bucket, ()):
                 yield self._flow.states[number][0]
+
+
+def _is_stepped_on(loss: Happening, step: Happening, after: list[Happening]) -> bool:
+    """Does another optimizer step after a loss that may be its own, whatever it finds then?"""
+    assert loss.event is not None
+    filled = set(loss.event.buckets)
+    return any(
+        each.kind is EventKind.STEP
+        and each.event is not None
+        and each.loop is loss.loop
+        and each.optimizer is not step.optimizer
+        and not filled.isdisjoint(each.event.buckets)
+        for each in after
+    )

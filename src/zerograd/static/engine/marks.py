@@ -11,6 +11,7 @@ from zerograd.static.engine.ir import (
     Happening,
     Jump,
     Loop,
+    walk,
 )
 
 _NONE: frozenset[str] = frozenset()
@@ -59,6 +60,28 @@ def _mark(block: Block, around: _Around, seen: set[tuple[int, _Around]]) -> None
         if type(node) is Branch and node.atom and _skips(node.then) != _skips(node.otherwise):
             # `if …: continue` guards all that follows
             around = around._replace(behind=around.behind | {node.atom})
+        elif isinstance(node, Branch) and node.atom:
+            around = around._replace(behind=around.behind | _skipping_whole(node))
+
+
+def _skipping_whole(node: Branch) -> frozenset[str]:
+    """Return the condition whose first part this is, if it skips: `if …: continue` of two parts."""
+    for block in node.blocks():
+        for whole in block[:1]:
+            if not isinstance(whole, Branch) or not _is_whole_of(whole, node):
+                continue
+            asked = (each for each in walk([node]) if isinstance(each, Branch))
+            if any(
+                each.atom == whole.atom and _skips(each.then) != _skips(each.otherwise)
+                for each in asked
+            ):
+                return frozenset((whole.atom,))
+    return _NONE
+
+
+def _is_whole_of(whole: Branch, part: Branch) -> bool:
+    """Is it asked for an `and` or `or` that has the other as a part?"""
+    return whole.atom != part.atom and part.atom in whole.atom
 
 
 def _skips(block: Block) -> bool:

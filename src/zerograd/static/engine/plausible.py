@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.judge import Verdict
-from zerograd.static.engine.ir import Happening
+from zerograd.static.engine.ir import Happening, Loop
 from zerograd.static.engine.words import words_of
 
 if TYPE_CHECKING:
@@ -68,8 +68,12 @@ def _is_updated_by_callers(node: Happening, buckets: Buckets, program: Program) 
     return any(_UPDATES.search(unit.source.text) for unit in others)
 
 
-def is_ever_cleared(node: Happening, buckets: Buckets) -> bool:
-    """May anything at all clear what this step uses?"""
+def is_ever_cleared(node: Happening, buckets: Buckets, *, in_its_loop: bool = False) -> bool:
+    """May anything at all clear what this step uses, but for who handles an exception?
+
+    Args:
+        in_its_loop: ask only for clears in the rounds of the loop that steps.
+    """
     if node.loop is None or node.loop.pseudo:
         return True  # by whom it is called, for all one knows
     if node.optimizer is not None and (node.optimizer.picked or "[" in node.optimizer.key):
@@ -77,9 +81,18 @@ def is_ever_cleared(node: Happening, buckets: Buckets) -> bool:
     mine = set(node.event.buckets) if node.event is not None else set()
     return any(
         each.kind in (EventKind.CLEAR, EventKind.ASSIGN)
+        and not each.rescues
+        and not (in_its_loop and each.loop is not node.loop and not _is_in(each.loop, node.loop))
         and (each.event is None or not mine.isdisjoint((*each.event.buckets, *each.partial)))
         for each in buckets.happenings
     )
+
+
+def _is_in(loop: Loop | None, outer: Loop | None) -> bool:
+    """Does a loop stand somewhere inside another?"""
+    while loop is not None and loop is not outer:
+        loop = loop.parent
+    return loop is outer
 
 
 def _is_about_clearing(condition: str, program: Program) -> bool:

@@ -31,7 +31,7 @@ from zerograd.static.engine.values import (
     Value,
     leaves_of,
 )
-from zerograd.static.engine.words import is_optimizer_name
+from zerograd.static.engine.words import is_data_name, is_optimizer_name
 
 if TYPE_CHECKING:
     from zerograd.static.project import Project
@@ -49,6 +49,7 @@ class Program(Readings):
         # a loop -> the names it assigns, and the frames that were open around it
         self.loops: dict[Loop, tuple[frozenset[str], frozenset[int]]] = {}
         self.closures: list[tuple[Function, Frame]] = []
+        self.inner_classes: list[ClassUnit] = []  # classes made inside functions
 
     def close(self) -> None:
         """Let go of all that was read: frames, loops and classes point at each other in circles.
@@ -125,13 +126,14 @@ class Program(Readings):
                 unset = _is_unset(found)
                 if found is not None and not unset:
                     return self._part(instance, name, found)
-        if unset and not any(cls.assigners(name)[1:] for cls in self.lineage(instance.cls)):
+        set_again = any(cls.assigners(name)[1:] for cls in self.lineage(instance.cls))
+        if unset and not set_again and not is_optimizer_name(name):
             return Constant(None)  # and nothing here ever gives it another value
         path = f"{instance.key}.{name}"
         attached = self.attached(instance.key, name)
         if attached is not None:
             return attached
-        if self.is_module(instance.cls) and not is_optimizer_name(name):
+        if self.is_module(instance.cls) and not (is_optimizer_name(name) or is_data_name(name)):
             return Module(path)
         return Named(path)
 
@@ -154,6 +156,7 @@ class Program(Readings):
     def _part(self, instance: Instance, name: str, value: Value) -> Value:
         """A network's part is cleared with it, whatever it was called before it became one."""
         part = isinstance(value, Module | Named) and not is_optimizer_name(name)
+        part = part and not is_data_name(name)
         return Module(f"{instance.key}.{name}") if part and self.is_module(instance.cls) else value
 
     def note_atom(self, key: str, atom: Atom) -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.buckets import frame_of
+from zerograd.static.engine.elsewhere import (
+    is_all,
+    is_cleared_by_takers,
+    is_cleared_outside,
+    others_clear,
+)
 from zerograd.static.engine.ir import Block, Branch, Doubt, Happening, Haze, Loop, walk
 from zerograd.static.engine.stores import names_stored
 from zerograd.static.engine.unit import ClassUnit, FunctionNode
@@ -21,28 +26,22 @@ if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
 
 
-_CLEARING = re.compile(
-    r"zero_grads?\s*\(|zero_grad\s*=\s*True|\.grad\s*=\s*None|\.grad\.zero_|\.grad\.data\.zero_"
-)
-_MAY_CLEAR = re.compile(r"zero_|\.grad\b(?!\s+is\b)|set_to_none")
-_OF_TORCH = frozenset(("torch", "torchvision", "torchaudio", "numpy"))
-_COMMON = frozenset(("step", "update", "train", "forward", "run", "__call__"))
-
-
 class Root:
     """A skeleton to interpret.
 
     Attributes:
         hazy: it is entered with gradients that nobody here has seen.
         doubted: the loop around it is assumed, and somebody else may clear in it.
+        too_long: it was given up, so what it calls is still to be judged.
     """
 
-    __slots__ = ("block", "doubted", "hazy")
+    __slots__ = ("block", "doubted", "hazy", "too_long")
 
     def __init__(self, block: Block, *, hazy: bool, doubted: bool = False) -> None:
         self.block = block
         self.hazy = hazy
         self.doubted = doubted
+        self.too_long = False
 
 
 def roots(program: Program) -> Iterator[Root]:
@@ -57,7 +56,10 @@ def roots(program: Program) -> Iterator[Root]:
         whole = _computes_its_loss(program, unit.source.tree, block)
         yield Root(_looped(block), hazy=True, doubted=not whole)
     elif block:
-        yield Root(block, hazy=False)
+        whole_module = Root(block, hazy=False)
+        yield whole_module
+        if whole_module.too_long:
+            program.called.clear()  # each function on its own may be short enough
     waiting = _candidates(program)
     for only_uncalled in (True, False):
         for function, cls in waiting:
@@ -67,6 +69,27 @@ def roots(program: Program) -> Iterator[Root]:
                 continue
             yield from _read(program, function, cls)
             program.called.add(id(function.node))
+    for cls in program.inner_classes:
+        for function, _ in _methods(program, cls):
+            if id(function.node) not in program.called:
+                yield from _read(program, function, cls)
+    yield from _left_over(program)
+
+
+def _left_over(program: Program) -> Iterator[Root]:
+    """Yield the functions made inside functions that nothing here calls."""
+    for closure, outer in _from(program.closures, 0):
+        unit, node = closure.unit, closure.node
+        if unit is not program.main or id(node) in program.called or not unit.has_events(node):
+            continue
+        inner = program.frame(unit, closure=outer.locals)
+        program.invoke(inner, node, closure, Arguments.of_nobody())
+        block = inner.out
+        once = not _goes_back(block) or _makes_its_optimizers(block)
+        if block and (once or not _steps_outside_loops(block)):
+            yield Root(block, hazy=True)
+        elif block:  # who calls it may clear
+            yield Root(_looped(block), hazy=True, doubted=not is_all(program))
 
 
 def _counts_what_others_count(program: Program, block: Block) -> bool:
@@ -95,13 +118,21 @@ def _candidates(program: Program) -> list[tuple[Function, ClassUnit | None]]:
         if unit.has_events(node):
             found.append((Function(node, unit), None))
     for cls in unit.classes.values():
-        if not unit.has_events(cls.node) or program.is_optimizer(cls):
-            continue
-        instance = Instance(cls, "self")
-        for method in cls.methods.values():
-            if method.name != "__init__" and unit.has_events(method):
-                found.append((Function(method, unit, bound=instance, owner=cls), cls))
+        found += _methods(program, cls)
     return found
+
+
+def _methods(program: Program, cls: ClassUnit) -> list[tuple[Function, ClassUnit | None]]:
+    """Return the methods of a class with events."""
+    unit = program.main
+    if not unit.has_events(cls.node) or program.is_optimizer(cls):
+        return []
+    instance = Instance(cls, "self")
+    return [
+        (Function(method, unit, bound=instance, owner=cls), cls)
+        for method in cls.methods.values()
+        if method.name != "__init__" and unit.has_events(method)
+    ]
 
 
 def _is_called_by_name(program: Program, node: ast.AST) -> bool:
@@ -130,11 +161,13 @@ def _read(program: Program, function: Function, cls: ClassUnit | None) -> Iterat
                 inner.out
                 and _is_for_an_engine(closure.node)
                 and _computes_its_loss(program, closure.node, inner.out)
-                and not _is_cleared_outside(program, outer.node)
+                and not is_cleared_outside(program, outer.node)
             ):
                 block = [*block, *_looped(inner.out)]
             elif inner.out:  # who calls it may clear
-                yield Root(_looped(inner.out), hazy=True, doubted=not _is_all(program))
+                whole = _computes_its_loss(program, closure.node, inner.out)
+                apart = not whole or is_cleared_by_takers(program, function)
+                yield Root(_looped(inner.out), hazy=True, doubted=apart and not is_all(program))
     name = getattr(function.node, "name", "")
     if not block:
         return
@@ -144,8 +177,8 @@ def _read(program: Program, function: Function, cls: ClassUnit | None) -> Iterat
         return
     owned = cls is not None and _owns_its_optimizers(block) and not program.has_unseen_base(cls)
     whole = owned or _computes_its_loss(program, function.node, block)
-    apart = not whole or _others_clear(program, function, cls, _stepped(block))
-    doubted = apart and not _is_all(program)
+    apart = not whole or others_clear(program, function, cls, block)
+    doubted = apart and not is_all(program)
     yield Root(_looped(block), hazy=True, doubted=doubted)
 
 
@@ -196,18 +229,6 @@ def _makes_its_optimizers(block: Block) -> bool:
         and frame_of(node.optimizer.key) in node.frames
         for node in walk(block)
         if isinstance(node, Happening) and node.kind is EventKind.STEP and node.loop is None
-    )
-
-
-def _stepped(block: Block) -> frozenset[str]:
-    """Return the optimizers that step here outside any loop, as the code names them."""
-    return frozenset(
-        node.optimizer.key
-        for node in walk(block)
-        if isinstance(node, Happening)
-        and node.kind is EventKind.STEP
-        and node.loop is None
-        and node.optimizer is not None
     )
 
 
@@ -265,89 +286,3 @@ def _is_loss_of(backward: Happening, own: frozenset[str]) -> bool:
     loss = call.func.value
     names = {each.id for each in ast.walk(loss) if isinstance(each, ast.Name)}
     return bool(names & own) and names - own <= {"self", "torch"}
-
-
-def _others_clear(
-    program: Program, function: Function, cls: ClassUnit | None, optimizers: frozenset[str]
-) -> bool:
-    """May the class, the file around it or another file clear outside what is judged?"""
-    unit = program.main
-    assert isinstance(function.node, FunctionNode)
-    own = unit.text_of(function.node)
-    name = function.node.name
-    # `.step(` is called on anything: there the class must be named as well
-    owner = cls.name if cls is not None and name in _COMMON else ""
-    if program.project is not None and program.project.is_cleared_by_callers(
-        unit.source, name, owner
-    ):
-        return True
-    for each in program.lineage(cls) if cls is not None else ():
-        for method in each.methods.values():
-            text = each.unit.text_of(method)
-            if method is function.node or not _CLEARING.search(text):
-                continue
-            if id(method) in program.called and re.search(rf"\.{method.name}\s*\(", own):
-                continue  # called from here, so its clear has been seen
-            if not _is_apart(text, name, optimizers):
-                return True
-    if cls is not None:
-        spelled = rf"\b{cls.name}\b" + ("" if owner else rf"|\.{name}\s*\(")
-    else:
-        spelled = rf"(?<!def )\b{re.escape(name)}\b"
-    concerned = re.compile(spelled)
-    return any(
-        _CLEARING.search(text) and concerned.search(text)
-        for text in _texts_beside(program, cls.node if cls is not None else function.node, name)
-    )
-
-
-def _is_apart(method: str, name: str, optimizers: frozenset[str]) -> bool:
-    """Is another method's clear for itself: before its own backward and step, or for the last time?
-
-    A method that makes these optimizers anew does not run between two batches either.
-    """
-    if re.search(rf"\.{re.escape(name)}\s*\(", method):
-        return False
-    spelled = [re.escape(each) for each in optimizers]
-    trains = ".backward(" in method and all(
-        re.search(rf"(?<![\w.]){each}\.step\s*\(", method) for each in spelled
-    )
-    makes = all(re.search(rf"(?<![\w.]){each}\s*=[^=]", method) for each in spelled)
-    return bool(spelled) and (trains or makes)
-
-
-def _is_all(program: Program) -> bool:
-    """Is the file a whole program, which runs itself, and clears nowhere?"""
-    unit = program.main
-    if _MAY_CLEAR.search(unit.source.text):
-        return False
-    outside = {dotted.split(".")[0] for dotted, _, _ in unit.imports.values()}
-    if outside - sys.stdlib_module_names - _OF_TORCH:
-        return False  # some trainer of theirs may
-    return any(
-        isinstance(node, ast.For | ast.While | ast.With)
-        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
-        or (isinstance(node, ast.If) and "__main__" in unit.text_of(node))
-        for node in unit.source.tree.body
-    )
-
-
-def _is_cleared_outside(program: Program, maker: ast.AST | None) -> bool:
-    """Does something beside clear for a loss that is not its own?"""
-    return any(
-        _CLEARING.search(text) and ".backward(" not in text
-        for text in _texts_beside(program, maker, "")
-    )
-
-
-def _texts_beside(program: Program, own: ast.AST | None, name: str) -> Iterator[str]:
-    """Yield the text of each other function, class and statement that may call `name`."""
-    unit = program.main
-    for node in unit.source.tree.body:
-        if node is own:
-            continue
-        text = unit.text_of(node)
-        own_method = isinstance(node, ast.ClassDef) and f"def {name}(" in text
-        if name and own_method and f".{name}(" not in text:
-            continue  # a class that has its own, and does not ask for this one
-        yield text

@@ -207,7 +207,8 @@ def _try(frame: Frame, node: Any) -> None:
     frame.program.handling += 1
     handlers = [read_block(frame, handler.body) for handler in node.handlers]
     frame.program.handling -= 1
-    frame.locals = after
+    frame.locals.clear()  # and not another dict: a module's locals are what its functions see
+    frame.locals.update(after)
     otherwise = read_block(frame, node.orelse)
     final = read_block(frame, node.finalbody)
     if body or any(handlers) or otherwise or final:
@@ -268,7 +269,10 @@ def _class(frame: Frame, node: ast.ClassDef) -> None:
     known = frame.unit.classes.get(node.name)
     stands_in = known is None and node.name in frame.unit.imports
     if not stands_in and (known is None or known.node is not node):
-        frame.locals[node.name] = Class(ClassUnit(node, frame.unit))
+        cls = ClassUnit(node, frame.unit)
+        frame.locals[node.name] = Class(cls)
+        if frame.node is not None and frame.unit is frame.program.main:
+            frame.program.inner_classes.append(cls)
 
 
 def _import(frame: Frame, node: ast.Import | ast.ImportFrom) -> None:

@@ -310,6 +310,8 @@ def _unseen_method(
         return NOTHING
     if isinstance(base, Instance) and not frame.program.is_module(base.cls):
         return arguments.computed()
+    if isinstance(base, Module) and name in ("forward", "__call__"):
+        return forward(frame, keys_of(base), arguments)
     if isinstance(base, Module | Instance) and is_called_part(name):
         return forward(frame, frozenset(f"{key}.{name}" for key in keys_of(base)), arguments)
     if isinstance(base, Module | Instance):

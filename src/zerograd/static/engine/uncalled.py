@@ -10,7 +10,7 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.values import Gradient, Optimizer, Scaler
-from zerograd.static.engine.words import is_optimizer_name, is_scaler_name
+from zerograd.static.engine.words import is_only_a_scheduler, is_optimizer_name, is_scaler_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
@@ -20,7 +20,7 @@ def uncalled(frame: Frame, node: ast.Attribute) -> None:
     """Report a method that is only named, and go on as if it had been called."""
     program = frame.program
     base = program.evaluate(frame, node.value)
-    if not _is_method(base, node, path_of(node.value)):
+    if not _is_method(frame, base, node, path_of(node.value)):
         if not isinstance(base, Gradient):
             program.evaluate(frame, node)
         return
@@ -44,11 +44,21 @@ def uncalled_findings(program: Program) -> Iterator[Finding]:
         )
 
 
-def _is_method(base: object, node: ast.Attribute, path: str) -> bool:
+def _is_method(frame: Frame, base: object, node: ast.Attribute, path: str) -> bool:
     if node.attr in ("zero_grad", "backward"):
         return True  # a statement of its own that only names them can mean nothing else
     if node.attr == "step":
-        return isinstance(base, Optimizer) or is_optimizer_name(path)
+        if isinstance(base, Optimizer) or is_optimizer_name(path):
+            return True
+        # Beside a backward, whatever steps does so by a call: an engine, a wrapper, a pruner.
+        return bool(path) and _trains(frame) and not is_only_a_scheduler(path)
     if node.attr == "update":
         return isinstance(base, Scaler) or is_scaler_name(path)
     return False
+
+
+def _trains(frame: Frame) -> bool:
+    """Does the function, or the script, go backward? A cell of a notebook may show a value."""
+    if frame.node is None:
+        return frame.unit.source.notebook is None and frame.unit.goes_backward_plainly()
+    return frame.unit.mentions(frame.node, ".backward(")

@@ -143,8 +143,9 @@ FOREIGN = frozenset(
         *("jax", "mlx", "paddle", "tinygrad", "warp"),
     )
 )
-
-
+_DATA = frozenset(
+    ("loader", "loaders", "dataloader", "dataloaders", "dataset", "datasets", "batches")
+)
 # Programs ask about the same few names again and again.
 _remembered = lru_cache(maxsize=16_384)
 
@@ -196,6 +197,12 @@ def is_scaler_name(path: str) -> bool:
 def is_network_name(path: str) -> bool:
     """Does the name suggest something with parameters to train?"""
     return not _TRAINABLE.isdisjoint(words_of(path))
+
+
+@_remembered
+def is_data_name(path: str) -> bool:
+    """Does the name suggest something that is read from, batch after batch?"""
+    return not _DATA.isdisjoint(words_of(path)[-1:])
 
 
 @_remembered

@@ -1,0 +1,196 @@
+"""Who else may clear: other methods, the rest of the file, those who call from elsewhere."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.events import EventKind
+from zerograd.static.engine.ir import Block, Happening, walk
+from zerograd.static.engine.keys import touches
+from zerograd.static.engine.unit import ClassUnit, FunctionNode
+from zerograd.static.engine.values import Function, Instance, Named, Optimizer, Value
+from zerograd.static.engine.words import is_optimizer_name
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.program import Program
+
+
+_CLEARING = re.compile(
+    r"zero_grads?\s*\(|zero_grad\s*=\s*True|\.grad\s*=\s*None|\.grad\.zero_|\.grad\.data\.zero_"
+)
+_CLEARED = re.compile(r"(?<![\w.])([\w.]+)\.zero_grads?\s*\(")
+_OWN_CLEAR = re.compile(r"(?<![\w.])self\.(\w+(?:\.\w+)?)\.zero_grads?\s*\(")
+_MAY_CLEAR = re.compile(r"zero_|\.grad\b(?!\s+is\b)|set_to_none")
+_OF_TORCH = frozenset(("torch", "torchvision", "torchaudio", "numpy"))
+_COMMON = frozenset(("step", "update", "train", "forward", "run", "__call__"))
+
+
+def others_clear(program: Program, function: Function, cls: ClassUnit | None, block: Block) -> bool:
+    """May the class, the file around it or another file clear outside what is judged?"""
+    unit = program.main
+    optimizers = _stepped(block)
+    assert isinstance(function.node, FunctionNode)
+    own = unit.text_of(function.node)
+    name = function.node.name
+    # `.step(` is called on anything: there the class must be named as well
+    owner = cls.name if cls is not None and name in _COMMON else ""
+    if program.project is not None and program.project.is_cleared_by_callers(
+        unit.source, name, owner
+    ):
+        return True
+    for each in program.lineage(cls) if cls is not None else ():
+        for method in each.methods.values():
+            text = each.unit.text_of(method)
+            if method is function.node or not _CLEARING.search(text):
+                continue
+            if id(method) in program.called and re.search(rf"\.{method.name}\s*\(", own):
+                continue  # called from here, so its clear has been seen
+            if not _is_apart(text, name, optimizers) and not _is_of_others(
+                program, function, text, block
+            ):
+                return True
+    if cls is not None:
+        spelled = rf"\b{cls.name}\b" + ("" if owner else rf"|\.{name}\s*\(")
+    else:
+        spelled = rf"(?<!def )\b{re.escape(name)}\b"
+    concerned = re.compile(spelled)
+    return any(
+        _CLEARING.search(text) and concerned.search(text)
+        for text in _texts_beside(program, cls.node if cls is not None else function.node, name)
+    )
+
+
+def _stepped(block: Block) -> frozenset[str]:
+    """Return the optimizers that step here outside any loop, as the code names them."""
+    return frozenset(
+        node.optimizer.key
+        for node in walk(block)
+        if isinstance(node, Happening)
+        and node.kind is EventKind.STEP
+        and node.loop is None
+        and node.optimizer is not None
+    )
+
+
+def _is_apart(method: str, name: str, optimizers: frozenset[str]) -> bool:
+    """Is another method's clear for itself: before its own backward and step, or for the last time?
+
+    A method that makes these optimizers anew does not run between two batches either.
+    """
+    if re.search(rf"\.{re.escape(name)}\s*\(", method):
+        return False
+    spelled = [re.escape(each) for each in optimizers]
+    trains = ".backward(" in method and all(
+        re.search(rf"(?<![\w.]){each}\.step\s*\(", method) for each in spelled
+    )
+    makes = all(re.search(rf"(?<![\w.]){each}\s*=[^=]", method) for each in spelled)
+    return (bool(spelled) and (trains or makes)) or _trains_others(method, optimizers)
+
+
+def _trains_others(method: str, optimizers: frozenset[str]) -> bool:
+    """Does it step all that it clears, on a loss of its own, and under names of its own?"""
+    names = {each.rsplit(".", 1)[-1] for each in optimizers}
+    found = _CLEARED.findall(method)
+    cleared = [re.escape(each) for each in found]
+    return (
+        ".backward(" in method
+        and names.isdisjoint(each.rsplit(".", 1)[-1] for each in found)
+        and len(cleared) == len(_CLEARING.findall(method))
+        and all(
+            re.search(rf"(?<![\w.]){each}\.step\s*\(|\.step\(\s*{each}\b", method)
+            for each in cleared
+        )
+    )
+
+
+def _is_of_others(program: Program, function: Function, method: str, block: Block) -> bool:
+    """Does another method clear optimizers of the object alone that hold none of what steps here?
+
+    An agent's `update_critic` clears for its critic, and not for the actor of `update_actor`.
+    """
+    instance = function.bound
+    paths = _OWN_CLEAR.findall(method)
+    if not isinstance(instance, Instance) or len(paths) != len(_CLEARING.findall(method)):
+        return False
+    cleared = [_own(program, instance, path) for path in paths]
+    steps = [
+        node.optimizer
+        for node in walk(block)
+        if isinstance(node, Happening) and node.kind is EventKind.STEP and node.loop is None
+    ]
+    return all(
+        mine is not None and each is not None and _are_apart(each, mine)
+        for each in cleared
+        for mine in steps
+    )
+
+
+def _own(program: Program, instance: Instance, path: str) -> Optimizer | None:
+    """Return the optimizer that an object has under `opt` or `parts.opt`."""
+    frame = program.frame(program.main)
+    value: Value = instance
+    for name in path.split("."):
+        value = program.attribute(frame, value, name)
+    if isinstance(value, Named) and is_optimizer_name(value.path):
+        return program.named_optimizer(value.path)
+    return value if isinstance(value, Optimizer) else None
+
+
+def _are_apart(one: Optimizer, other: Optimizer) -> bool:
+    """Are these two optimizers, and does neither hold what the other holds, as far as is known?"""
+    if one.key == other.key:
+        return False
+    return not any(touches(key, held) for key in one.keys or () for held in other.keys or ())
+
+
+def is_all(program: Program) -> bool:
+    """Is the file a whole program, which runs itself, and clears nowhere?"""
+    unit = program.main
+    if _MAY_CLEAR.search(unit.source.text):
+        return False
+    outside = {dotted.split(".")[0] for dotted, _, _ in unit.imports.values()}
+    if outside - sys.stdlib_module_names - _OF_TORCH:
+        return False  # some trainer of theirs may
+    return any(
+        isinstance(node, ast.For | ast.While | ast.With)
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+        or (isinstance(node, ast.If) and "__main__" in unit.text_of(node))
+        for node in unit.source.tree.body
+    )
+
+
+def is_cleared_outside(program: Program, maker: ast.AST | None) -> bool:
+    """Does something beside clear for a loss that is not its own?"""
+    return any(
+        _CLEARING.search(text) and ".backward(" not in text
+        for text in _texts_beside(program, maker, "")
+    )
+
+
+def is_cleared_by_takers(program: Program, maker: Function) -> bool:
+    """May those who are given a function that `maker` makes clear around their calls of it?
+
+    Under which name they call it is open: any clear beside, or in a file that names the maker.
+    """
+    project, unit = program.project, program.main
+    name = getattr(maker.node, "name", "")
+    if project is None or project.is_named_by_clearers(unit.source, name):
+        return True
+    return any(_CLEARING.search(text) for text in _texts_beside(program, maker.node, ""))
+
+
+def _texts_beside(program: Program, own: ast.AST | None, name: str) -> Iterator[str]:
+    """Yield the text of each other function, class and statement that may call `name`."""
+    unit = program.main
+    for node in unit.source.tree.body:
+        if node is own:
+            continue
+        text = unit.text_of(node)
+        own_method = isinstance(node, ast.ClassDef) and f"def {name}(" in text
+        if name and own_method and f".{name}(" not in text:
+            continue  # a class that has its own, and does not ask for this one
+        yield text
