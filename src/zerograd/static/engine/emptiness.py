@@ -190,8 +190,14 @@ def _is_surely_empty(step: Happening, buckets: Buckets, program: Program) -> boo
     if asked and not all(reached):
         return False  # a method of the network may have given what that loss is made of
     if not any(reached):
-        return False  # of code that runs, that is more often a loss that was not understood
-    before = [each for each in backwards if _comes_before(each, step, mine)]
+        # Of code that runs, that is more often a loss that was not understood than one that
+        # trains another network; one through the network itself, which is frozen, was.
+        through = frozenset[str]().union(*(each.through for each in backwards))
+        if not any(touches(key, bucket) for key in through for bucket in mine):
+            return False
+        before = backwards
+    else:
+        before = [each for each in backwards if _comes_before(each, step, mine)]
     return all(each.sure and each.through and each.through <= program.made for each in before)
 
 
