@@ -15,7 +15,6 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.emptiness import acts
 from zerograd.static.engine.frame import path_of
-from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.words import CLIPS
 
@@ -45,7 +44,7 @@ def clipped_unfilled(program: Program) -> Iterator[Finding]:
 
 def _clipped_before_lightning(program: Program) -> Iterator[Finding]:
     unit = program.main
-    for each in statements_in(unit.source.tree.body):
+    for each in unit.statements():
         if not isinstance(each, ast.ClassDef) or not any(
             path_of(base).rsplit(".", 1)[-1] == "LightningModule" for base in each.bases
         ):
@@ -63,7 +62,7 @@ def _clipped_before_lightning(program: Program) -> Iterator[Finding]:
 
 def _clipped_beside_given(program: Program) -> Iterator[Finding]:
     unit = program.main
-    for function in statements_in(unit.source.tree.body):
+    for function in unit.statements():
         if not isinstance(function, FunctionNode) or not unit.mentions(function, "autograd.grad"):
             continue
         code = _code(function)

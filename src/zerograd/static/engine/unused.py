@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
+from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening, Loop
 from zerograd.static.engine.unit import FunctionNode
-from zerograd.static.engine.words import is_scheduler_name
+from zerograd.static.engine.words import is_scheduler_name, words_of
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
@@ -329,9 +330,11 @@ def is_used(parent: ast.AST, words: set[str], followed: set[str]) -> bool:
 def _is_named(node: ast.AST, words: set[str]) -> bool:
     name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
     loads = isinstance(getattr(node, "ctx", None), ast.Load)
-    return loads and name in words
+    return loads and name in words and path_of(node) != "torch.optim"  # a name like a package's
 
 
 def _is_harmless(called: ast.expr, followed: set[str]) -> bool:
     name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")
-    return name in followed or name in _NO_STEP or is_scheduler_name(name) or name.endswith("LR")
+    if name in followed or name in _NO_STEP or name.endswith("LR"):
+        return True
+    return is_scheduler_name(name) or "save" in words_of(name)

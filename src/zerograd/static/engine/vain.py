@@ -12,7 +12,7 @@ from zerograd.rules import BY_CODE
 from zerograd.static.engine.emptiness import acts
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening, Loop
-from zerograd.static.engine.unit import FunctionNode
+from zerograd.static.engine.unit import FunctionNode, Unit
 from zerograd.static.engine.unscaled import are_on_one_way
 from zerograd.static.engine.words import CLIPS
 
@@ -128,15 +128,8 @@ def clipped_before_its_loss(program: Program) -> Iterator[Finding]:
     for function in functions:
         if not unit.mentions(function, ".backward("):
             continue
-        for at, part in enumerate(function.body):
-            clip = _clip_in(part) if unit.mentions(part, "clip") else None
-            if clip is None:
-                continue
-            before, after = function.body[:at], function.body[at + 1 :]
-            if _acts_in([*before, part]) or not after or _is_in_no_loss(after, stepping):
-                break
-            if any(_clip_in(each) for each in after if unit.mentions(each, "clip")):
-                break  # what is stepped on may have been clipped there
+        clip = _clipped_too_soon(unit, function.body, [], stepping)
+        if clip is not None:
             rule = BY_CODE["ZG304"]
             yield Finding(
                 rule=rule,
@@ -144,7 +137,32 @@ def clipped_before_its_loss(program: Program) -> Iterator[Finding]:
                 message=CLIPPED_TOO_SOON,
                 advice=rule.advice.format_map({"owner": "the optimizer"}),
             )
-            break
+
+
+def _clipped_too_soon(
+    unit: Unit, body: list[ast.stmt], before: list[ast.stmt], stepping: set[str]
+) -> ast.Call | None:
+    """Return the first clip of these statements, if nothing has gone back and its loss then does.
+
+    `before` is what comes before them, outside the branch that they are.
+    """
+    for at, part in enumerate(body):
+        if not unit.mentions(part, "clip"):
+            continue
+        earlier, after = [*before, *body[:at]], body[at + 1 :]
+        if isinstance(part, ast.If | ast.With):
+            inner = _clipped_too_soon(unit, part.body, earlier, stepping)
+            if inner is not None:
+                return inner
+        clip = _clip_in(part)
+        if clip is None:
+            continue
+        if _acts_in([*earlier, part]) or not after or _is_in_no_loss(after, stepping):
+            return None
+        if any(_clip_in(each) for each in after if unit.mentions(each, "clip")):
+            return None  # what is stepped on may have been clipped there
+        return clip
+    return None
 
 
 def _is_function(node: ast.AST) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef]:
