@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.values import Instance
 from zerograd.static.engine.words import words_of
 
@@ -174,7 +175,7 @@ def _is_set_again(frame: Frame, name: str) -> bool:
     return loop is not None and any(
         isinstance(each, ast.Assign)
         and any(name in (getattr(to, "id", ""), getattr(to, "attr", "")) for to in each.targets)
-        for each in ast.walk(loop)
+        for each in statements_in([loop])
     )
 
 

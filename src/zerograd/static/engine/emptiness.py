@@ -79,7 +79,7 @@ def _is_called_off(step: Happening, verdict: Verdict, buckets: Buckets) -> bool:
     lost = verdict.state.lost
     if lost is None or lost.clear.path != step.spot.path or lost.clear.line > step.spot.line:
         return False
-    for node in ast.walk(step.unit.source.tree):
+    for node in step.unit.statements():
         if not isinstance(node, ast.If) or not leaves(step.unit, node.body):
             continue
         first, last = node.body[0].lineno, node.body[-1].lineno

@@ -37,11 +37,14 @@ def idle(program: Program) -> Iterator[Finding]:
     }
     for scope in scopes:
         built = _built(scope, makers)
-        stepped = _stepped(scope) if len(built) > 1 else set()
-        if stepped.isdisjoint(built) or not _goes_back(scope):
+        if len(built) < 2:
+            continue
+        parts = unit.parts_of(scope)
+        stepped = _stepped(parts)
+        if stepped.isdisjoint(built) or not _goes_back(parts):
             continue
         for name, node in built.items():
-            if name not in stepped and not _is_touched(scope, name):
+            if name not in stepped and not _is_touched(parts, name):
                 yield _finding(program, name, node)
 
 
@@ -94,30 +97,28 @@ def _makes_one(value: ast.AST, makers: set[str]) -> bool:
     return bool(maker) and (is_optimizer_class(maker) or maker in makers)
 
 
-def _stepped(scope: ast.AST) -> set[str]:
+def _stepped(parts: list[ast.AST]) -> set[str]:
     """Return the names whose `step` is asked for."""
     return {
         each.value.id
-        for each in ast.walk(scope)
+        for each in parts
         if isinstance(each, ast.Attribute)
         and each.attr == "step"
         and isinstance(each.value, ast.Name)
     }
 
 
-def _goes_back(scope: ast.AST) -> bool:
+def _goes_back(parts: list[ast.AST]) -> bool:
     """Is anything trained here? Tests of schedulers build optimizers too."""
-    return any(
-        isinstance(each, ast.Attribute) and each.attr == "backward" for each in ast.walk(scope)
-    )
+    return any(isinstance(each, ast.Attribute) and each.attr == "backward" for each in parts)
 
 
-def _is_touched(scope: ast.AST, name: str) -> bool:
+def _is_touched(parts: list[ast.AST], name: str) -> bool:
     """Is it cleared, or given to somebody who may step it?"""
     return any(
         is_used(each, {name}, {"prepare"})
         or (isinstance(each, ast.Attribute) and each.attr == "zero_grad" and _is(each.value, name))
-        for each in ast.walk(scope)
+        for each in parts
     )
 
 

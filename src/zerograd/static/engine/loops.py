@@ -24,7 +24,7 @@ from zerograd.static.engine.ir import (
 )
 from zerograd.static.engine.items import items_of
 from zerograd.static.engine.keys import keys_of
-from zerograd.static.engine.stores import names_stored
+from zerograd.static.engine.stores import names_stored, statements_in
 from zerograd.static.engine.turns import has_its_own_each_turn
 from zerograd.static.engine.values import (
     NOTHING,
@@ -65,7 +65,7 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
         round_ = _rounds(frame, node.body, read)
         frame.out.extend(round_)
         program.outside, program.items = outside, around
-        breaks = any(isinstance(each, ast.Break) for part in node.body for each in ast.walk(part))
+        breaks = any(isinstance(each, ast.Break) for each in statements_in(node.body))
         if breaks and any(map(_changes, walk(round_))):
             frame.emit(Haze(None, whole=True))  # at which of them it ends is not known
         return
@@ -147,9 +147,7 @@ def _rounds(frame: Frame, body: list[ast.stmt], read: Read) -> Block:
 
 
 def _jumps(body: list[ast.stmt]) -> bool:
-    return any(
-        isinstance(each, ast.Break | ast.Continue) for part in body for each in ast.walk(part)
-    )
+    return any(isinstance(each, (ast.Break, ast.Continue)) for each in statements_in(body))
 
 
 def _runs_once(frame: Frame, source: ast.expr) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening
+from zerograd.static.engine.stores import statements_in
 
 _DEEPEST = 6
 
@@ -22,7 +23,7 @@ class Assignments:
         for part in body:
             if scope is None and isinstance(part, ast.FunctionDef | ast.ClassDef):
                 continue
-            for node in ast.walk(part):
+            for node in statements_in([part]):
                 if isinstance(node, ast.Assign) and len(node.targets) == 1:
                     self._note(node.targets[0], node.value, False)
                 elif isinstance(node, ast.AugAssign):
@@ -56,6 +57,6 @@ def assignments_around(event: Happening) -> Assignments:
 
 
 def _functions(tree: ast.Module) -> Iterator[ast.stmt]:
-    for each in ast.walk(tree):
+    for each in statements_in(tree.body):
         if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
             yield each

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 _BODIES = ("body", "orelse", "finalbody")
 _PARTS = ("body", "handlers", "cases", "orelse", "finalbody")
@@ -20,7 +21,7 @@ _SIMPLE: frozenset[type[ast.AST]] = frozenset(
 )
 
 
-def statements_in(body: list[ast.stmt]) -> list[ast.AST]:
+def statements_in(body: Sequence[ast.AST]) -> list[ast.AST]:
     """Return these statements and those inside them, of functions and classes too.
 
     The outer ones come first, as with `ast.walk`; the handlers of a `try` and the cases of a

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from zerograd.static.engine.stores import targets
+from zerograd.static.engine.stores import statements_in, targets
 
 
 def lasting_truth(loop: ast.AST | None, name: str) -> bool | None:
@@ -27,7 +27,7 @@ def lasting_truth(loop: ast.AST | None, name: str) -> bool | None:
         if given is not None:  # in every iteration
             truths.append(given)
             continue
-        for each in ast.walk(node):
+        for each in statements_in([node]):
             if isinstance(each, ast.If):
                 truths.extend(_turned(each, name))
     # Each of the assignments was understood, and all say the same.
@@ -40,7 +40,7 @@ def _turned(node: ast.If, name: str) -> list[bool]:
     if asked is None:
         return []
     found = [given for part in node.body if (given := _given(part, name)) is not None]
-    leaves = any(isinstance(each, ast.Continue) for part in node.body for each in ast.walk(part))
+    leaves = any(isinstance(each, ast.Continue) for each in statements_in(node.body))
     return found if found == [not asked] and not leaves else []
 
 

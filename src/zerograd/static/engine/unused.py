@@ -267,16 +267,24 @@ def _handed_on(program: Program, node: Happening, steps: list[Happening]) -> Han
     stepped = {
         id(each.func) for step in steps for each in (step.node,) if isinstance(each, ast.Call)
     }
-    functions = [each for each in ast.walk(tree) if isinstance(each, FunctionNode)]
+    statements = node.unit.statements()
+    functions = [each for each in statements if isinstance(each, FunctionNode)]
     followed = {each.name for each in functions if id(each) in program.called}
-    classes = {each.name for each in ast.walk(tree) if isinstance(each, ast.ClassDef)}
-    around = [each for each in functions if _is_inside(node.node, each)]
+    classes = {each.name for each in statements if isinstance(each, ast.ClassDef)}
+    at = getattr(node.node, "lineno", 0)
+    around = [
+        each
+        for each in functions
+        if each.lineno <= at <= (each.end_lineno or 0)
+        and any(part is node.node for part in node.unit.parts_of(each))
+    ]
     # where the clear calls it by another name
-    places = [(node.name, list(ast.walk(around[-1])) if around else _outside_functions(tree))]
+    parts_of = node.unit.parts_of
+    places = [(node.name, parts_of(around[-1]) if around else _outside_functions(tree))]
     # else it is a parameter of that function, unless a function here hands it on to this one
     if node.optimizer.keys is not None or len(node.frames) > 1:
-        places.append((node.optimizer.key, list(ast.walk(tree))))
-    listed = {id(each.iter) for each in ast.walk(tree) if isinstance(each, ast.For)}
+        places.append((node.optimizer.key, parts_of(tree)))
+    listed = {id(each.iter) for each in statements if isinstance(each, ast.For)}
     for known, kinds, handed in (
         (followed, (), Handed.TO_NOBODY),
         (followed | classes, (), Handed.TO_A_CLASS),
@@ -305,10 +313,6 @@ def _outside_functions(tree: ast.Module) -> list[ast.AST]:
 
 def _last(name: str) -> str:
     return name.rsplit(".", 1)[-1].split("@", 1)[0]
-
-
-def _is_inside(node: ast.AST, function: ast.AST) -> bool:
-    return any(each is node for each in ast.walk(function))
 
 
 def is_used(parent: ast.AST, words: set[str], followed: set[str]) -> bool:

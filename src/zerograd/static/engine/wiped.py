@@ -26,7 +26,7 @@ def wiped_before_filled(program: Program) -> Iterator[Finding]:
     unit = program.main
     if not _WIPES.search(unit.source.text):
         return
-    for function in ast.walk(unit.source.tree):
+    for function in unit.statements():
         if not isinstance(function, FunctionNode) or not unit.mentions(function, ".backward("):
             continue
         if _is_called_after_one(program, function):
@@ -53,7 +53,7 @@ def _is_called_after_one(program: Program, function: FunctionNode) -> bool:
         and other is not function
         and unit.mentions(other, ".backward(")
         and called.search(unit.text_of(other)) is not None
-        for other in ast.walk(unit.source.tree)
+        for other in unit.statements()
     )
 
 
