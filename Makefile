@@ -149,6 +149,8 @@ bench-watch: $(STAMPS)/dev ## what `watch` and `run` cost a training step
 bench-outside: $(STAMPS)/dev ## programs that others wrote, with and without `zerograd run` (OUTSIDE holds the checkouts)
 	$(PY) -m benchmarks.outside.run --checkouts $(OUTSIDE) --work $(OUTSIDE)/work --python $(OUTSIDE_PYTHON) \
 	  --site "$(OUTSIDE_SITE)"
+bench-ways: $(STAMPS)/dev ## many ways to train, right and wrong, as far as their packages are installed
+	$(OUTSIDE_PYTHON) -m benchmarks.outside.ways
 bench-million: $(STAMPS)/dev ## memory and trace of the sanitizer over a million steps
 	$(PY) -m benchmarks.million_steps --output $(RESULTS)/million_steps.json
 bench-step: $(STAMPS)/dev ## what `Step` costs against the loop written by hand
