@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.accuracy.corpus import read_corpus
+from benchmarks.accuracy.rewrites.section import rewrites_section
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -360,6 +361,9 @@ def page() -> str:
     reports = _load("bug_reports.json")
     if reports is not None:
         lines += reports_section(reports)
+    rewritten = _load("rewrites.json")
+    if rewritten is not None:
+        lines += rewrites_section(rewritten)
     rivals = _load("accuracy_rivals.json")
     if rivals is not None:
         lines += rivals_section(rivals)
@@ -369,8 +373,8 @@ def page() -> str:
     lines += [
         "## Doing it again",
         "",
-        "`make bench-accuracy` and `make bench-check-speed` measure again; `python -m "
-        "benchmarks.accuracy.page` writes this page.",
+        "`make bench-accuracy`, `make bench-rewrites` and `make bench-check-speed` measure again; "
+        "`python -m benchmarks.accuracy.page` writes this page.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -27,10 +27,12 @@ class Program:
 def written() -> list[Program]:
     """Return the scripts of the test suite, which run."""
     paths = [*sorted(SUITE.glob("correct/*.py")), *sorted(SUITE.glob("faulty/*.py"))]
-    return [
+    found = [
         Program(f"{path.parent.name}/{path.stem}", path.read_text(encoding="utf-8"), runs=True)
         for path in paths
     ]
+    # A rewritten program has no comments, so none that allows a finding.
+    return [program for program in found if "zerograd: allow" not in program.text]
 
 
 def loops() -> list[Program]:

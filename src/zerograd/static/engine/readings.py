@@ -277,7 +277,8 @@ class Readings(Lineage):
             value = self._annotated(function, name)
             if value is None and isinstance(default, ast.Name | ast.Attribute) and not unknown:
                 found = evaluate(self.frame(function.unit, closure=function.closure), default)
-                known = isinstance(found, External) or self.is_lasting(found)
+                around = isinstance(default, ast.Name) and default.id in (function.closure or ())
+                known = isinstance(found, External) or self.is_lasting(found) or around
                 value = found if known else None
         if value is NOTHING or value is None:
             value = Named(name if len(self._reading) == 0 else f"{name}@{frame.number}")
