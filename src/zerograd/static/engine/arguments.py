@@ -145,12 +145,13 @@ class Arguments:
 
     def held(self) -> Several:
         """Return what an optimizer made from these arguments may hold: not its settings."""
-        return Several(
-            [
-                *self.positional,
-                *(value for name, value in self.named.items() if name not in _SETTINGS),
-            ]
-        )
+        named = [value for name, value in self.named.items() if name not in _SETTINGS]
+        positional = self.positional
+        if positional and any(isinstance(each, Params) for each in leaves_of(positional[0])):
+            # Behind the parameters stand settings, such as a rate that the object keeps.
+            rest = [each for each in positional[1:] if not isinstance(each, Named | Module)]
+            positional = [positional[0], *rest]
+        return Several([*positional, *named])
 
     def has_params(self) -> bool:
         return self._has_any(_PARAMS)

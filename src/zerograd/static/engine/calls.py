@@ -8,6 +8,7 @@ from typing import Any
 
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.construct import external_call
+from zerograd.static.engine.endings import is_empty
 from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.gradients import gradient_method
 from zerograd.static.engine.ir import Haze, has_effect
@@ -198,7 +199,8 @@ def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Val
         frame.emit(Haze(None, whole=True))  # a function that was handed in: clear()
     # `G(z)` makes a G, unless something else was seen to be one: G.parameters()
     a_class = name[:1].isupper() and path not in frame.program.networks
-    a_class = a_class and not _is_variable(frame, node)
+    if a_class and _is_variable(frame, node):
+        a_class, name = False, name.lower()
     makes = not arguments.all() or a_class or words[0] in _MAKING
     makes = makes or not _MAKERS.isdisjoint(words)
     if makes or arguments.optimizers() or arguments.has_modules() or is_emptying(name):
@@ -295,8 +297,13 @@ def _instance_method(
     if method is not None:
         before = len(frame.out)
         returned = program.invoke(frame, node, method, arguments)
+        if is_empty(method.node):
+            inherited(frame, name, arguments)
         if fills_by_name(name) and not has_effect(frame.out[before:]):
-            fill(frame, node, NOTHING, Arguments.none())  # further in than could be followed
+            if is_empty(method.node):  # another class does it, and what else nobody knows
+                frame.emit(Haze(None, whole=True))
+            else:
+                fill(frame, node, NOTHING, Arguments.none())  # further in than could be followed
         if not frame.bare and program.is_module(base.cls) and not _comes_from(returned, base.key):
             program.asked.add(base.key)
         return returned

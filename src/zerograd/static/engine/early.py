@@ -22,6 +22,8 @@ _TAKEN = re.compile(
     r"(?<!del )\b(?!autograd\b)\w+\.grad\b(?!\s*=|\s*\*=|\s+is\b|(\.data|\.detach)?\.?\w*_\()"
 )
 
+# A method of the optimizer's own that keeps them.
+_KEPT = re.compile(r"\.(?:aggregate|accumulate|collect|gather|store|save|keep|cache|push)\w*_grad")
 
 CLEARED_LAST = (
     "{owner} is cleared just before the last backward() of a window, so its step uses that one only"
@@ -142,6 +144,7 @@ class EarlyClears:
             return
         # Each round's gradients may be kept elsewhere.
         taken = ".grad" in text and bool(_TAKEN.search(text))
+        taken = taken or ("_grad" in text and bool(_KEPT.search(text)))
         assert node.event is not None
         for owner, holding in self._buckets.holdings.items():
             held = [b for b in node.event.buckets if b in holding]

@@ -35,3 +35,17 @@ def ends_program(unit: Unit, node: ast.expr) -> bool:
         module, _, inner = unit.imports[name]
         path = ".".join(part for part in (module, inner, rest) if part)
     return path in _ENDS
+
+
+def is_empty(node: ast.AST) -> bool:
+    """Is it a method that others are to write: `pass`, `...`, or NotImplementedError alone?"""
+    body = getattr(node, "body", None)
+    return isinstance(body, list) and all(map(_does_nothing, body))
+
+
+def _does_nothing(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Constant)  # a docstring, or `...`
+    if isinstance(statement, ast.Raise):
+        return statement.exc is not None and "NotImplemented" in ast.dump(statement.exc)
+    return isinstance(statement, ast.Pass)

@@ -35,6 +35,21 @@ from zerograd.static.engine.words import (
     words_of,
 )
 
+# words in the names of methods by which an optimizer takes gradients to keep them itself
+_COLLECTING = frozenset(
+    (
+        "aggregate",
+        "accumulate",
+        "collect",
+        "gather",
+        "store",
+        "save",
+        "keep",
+        "cache",
+        "push",
+        "add",
+    )
+)
 _LOSSES = frozenset(("loss", "losses", "closure", "fn", "func", "objective"))
 _SHORT = 50
 _CLEARABLE = (Optimizer, Module, Instance, Named, Params, Leaf, Gradient)
@@ -214,6 +229,8 @@ def optimizer_method(
         frame.emit(Haze(keys, whole=True))
     elif "zero" in name:
         clear(frame, node, optimizer, Arguments.none())
+    elif "grad" in name and not _COLLECTING.isdisjoint(words_of(name)):
+        frame.emit(Haze(keys_of(optimizer), whole=True))  # it keeps them itself, for its step
     elif name in ("prepare", "setup"):
         return optimizer
     return NOTHING
