@@ -32,6 +32,8 @@ SPLITS = {  # name in the corpus -> folder
     "third-held-out": "third_held_out",
     "fourth-development": "fourth_dev",
     "fourth-held-out": "fourth_held_out",
+    "fifth-development": "fifth_dev",
+    "fifth-second": "fifth_second",
 }
 
 
