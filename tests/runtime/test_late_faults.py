@@ -176,7 +176,7 @@ def assert_told(name, begins, found):
     assert begins <= found[0][1] <= begins + 2
 
 
-@pytest.mark.parametrize("begins", [0, 100])
+@pytest.mark.parametrize("begins", [0, 29, 100])
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_fault_is_told_within_two_rounds_of_its_beginning(name, begins, tmp_path):
     assert_told(name, begins, findings_of(program(LOOPS[name], begins), tmp_path))

@@ -73,8 +73,10 @@ class Backwards:
             scale = recorder.scaling.factor_of(scaler) if scaler else None
             opened.loss = recorder.curves.loss(roots, scale)
         times = self._care.count(site, thread)
-        if self._care.is_walk_due(times):
-            recorder.leaves.discover(roots, site, bool(scaler))
+        if self._care.is_walk_due(site, times):
+            self._care.walked(site, recorder.leaves.discover(roots, site))
+        if self._care.is_note_due(times):
+            recorder.leaves.judge_weight(roots, site, bool(scaler))
             recorder.callers.note(site.spot)
             recorder.replicas.search_once()
         buckets = self.in_sight()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -201,6 +201,17 @@ class Partition:
         entry = self._home.get(id(parameter))
         return entry is not None and entry[0]() is parameter
 
+    def homes_of(self, parameters: Iterable[Tensor]) -> tuple[set[Bucket], list[Tensor]]:
+        """Return the buckets that any of these are in, and those that have not been met."""
+        home, homes, unmet = self._home, set(), []
+        for parameter in parameters:
+            entry = home.get(id(parameter))
+            if entry is None or entry[0]() is not parameter:
+                unmet.append(parameter)
+            elif entry[1] is not None:
+                homes.add(entry[1])
+        return homes, unmet
+
     def gather(self, parameters: Iterable[Tensor]) -> tuple[Bucket, ...]:
         """Return buckets that hold exactly these parameters, splitting and making some."""
         whole: dict[Bucket, list[weakref.ref[Tensor]]] = {}
@@ -291,32 +302,61 @@ def _forget_look(bucket: Bucket) -> None:
 
 
 class Scan:
-    """Some parameters before a backward, to tell afterwards which of them it filled."""
+    """Some parameters before a backward, to tell afterwards which of them it filled.
 
-    def __init__(self, parameters: Iterable[tuple[weakref.ref[Tensor], Tensor]]) -> None:
-        self._before: list[tuple[weakref.ref[Tensor], Any, int]] = []
-        for member, parameter in parameters:
-            grad = parameter.grad
-            if grad is None:
-                self._before.append((member, None, 0))
-            else:
-                version = torch_facts.local_part(grad)._version
-                self._before.append((member, weakref.ref(grad), version))
+    Args:
+        chosen: members of buckets, all those of one bucket together.
+    """
 
-    def filled(self) -> tuple[list[weakref.ref[Tensor]], list[weakref.ref[Tensor]]]:
-        """Return the members that were filled since, and those that were not."""
-        yes: list[weakref.ref[Tensor]] = []
-        no: list[weakref.ref[Tensor]] = []
-        for member, ref, version in self._before:
-            parameter = member()
-            if parameter is None:
-                continue
-            grad = parameter.grad
-            if grad is None:
-                no.append(member)
-            elif ref is None or ref() is not grad:
-                yes.append(member)
+    def __init__(self, chosen: Iterable[tuple[Bucket, list[weakref.ref[Tensor]]]]) -> None:
+        self._before = [
+            (bucket, members, _marks(members, is_sharded=bucket.sharded))
+            for bucket, members in chosen
+        ]
+
+    def apart(self, mask: int) -> Iterator[tuple[weakref.ref[Tensor], Tensor, bool]]:
+        """Yield the members that do not go with their bucket, and whether they were filled.
+
+        Args:
+            mask: the buckets whose canaries were filled.
+        """
+        for bucket, members, marks in self._before:
+            expected = bool(bucket.bit & mask)
+            held = [member() for member in members]
+            if marks is None:  # what has a gradient now was filled
+                odd = [each is not None and (each.grad is None) is expected for each in held]
             else:
-                moved = torch_facts.local_part(grad)._version != version
-                (yes if moved else no).append(member)
-        return yes, no
+                odd = [
+                    each is not None and _is_new(each.grad, mark, bucket.sharded) is not expected
+                    for each, mark in zip(held, marks, strict=True)
+                ]
+            if True in odd:
+                for member, each, is_odd in zip(members, held, odd, strict=True):
+                    if is_odd and each is not None:
+                        yield member, each, not expected
+
+
+_Mark = tuple[weakref.ref[Tensor], int] | None
+
+
+def _marks(members: Iterable[weakref.ref[Tensor]], *, is_sharded: bool) -> list[_Mark] | None:
+    """Return how to know each gradient again; None if there is none at all."""
+    held = [member() for member in members]
+    grads = [each.grad if each is not None else None for each in held]
+    if not any(grad is not None for grad in grads):
+        return None
+    return [
+        (weakref.ref(each), _version(each, is_sharded)) if each is not None else None
+        for each in grads
+    ]
+
+
+def _version(grad: Tensor, is_sharded: bool) -> int:
+    return torch_facts.local_part(grad)._version if is_sharded else grad._version
+
+
+def _is_new(grad: Tensor | None, mark: _Mark, is_sharded: bool) -> bool:
+    """Has a gradient come, or has it been added to, since it was marked?"""
+    if grad is None:
+        return False
+    return mark is None or mark[0]() is not grad or mark[1] != _version(grad, is_sharded)

@@ -13,6 +13,7 @@ import ast
 import functools
 import linecache
 import sys
+from collections import deque
 from dataclasses import dataclass
 from types import CodeType, FrameType
 
@@ -188,12 +189,16 @@ def _around(path: str, line: int) -> list[ast.AST]:
 
 @functools.lru_cache(maxsize=64)
 def _over(text: str, line: int) -> list[ast.AST]:
-    found = [
-        node
-        for node in ast.walk(_parsed(text))
-        if isinstance(node, (ast.stmt, ast.expr))
-        and node.lineno <= line <= (node.end_lineno or node.lineno)
-    ]
+    found: list[ast.stmt | ast.expr] = []
+    around: deque[ast.AST] = deque([_parsed(text)])
+    while around:
+        for node in ast.iter_child_nodes(around.popleft()):
+            first, last = getattr(node, "lineno", line), getattr(node, "end_lineno", line)
+            decorators = getattr(node, "decorator_list", ())  # which stand above it
+            if min([first, *(each.lineno for each in decorators)]) <= line <= (last or first):
+                around.append(node)
+                if isinstance(node, (ast.stmt, ast.expr)) and first <= line:
+                    found.append(node)
     functions = [node for node in found if isinstance(node, _Function)]
     start = functions[-1].lineno if functions else 0
     return [node for node in found if node.lineno >= start]

@@ -7,8 +7,7 @@ find the parameters whose history parts from their bucket's.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable
 
 from torch import Tensor
 
@@ -21,6 +20,7 @@ WHOLE = 3  # backwards of one spot at which every parameter is scanned
 MOST_SCANNED = 64  # parameters in one later scan
 MOST_WHOLE = 20_000  # parameters in one whole scan
 MOST_SITES = 4096
+NODES_A_ROUND = 64  # of a graph that is walked, at most, spread over the rounds so far
 
 
 class Care:
@@ -29,6 +29,7 @@ class Care:
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self._times: dict[tuple[Site, int], int] = {}
+        self._sizes: dict[Site, int] = {}  # of the graphs that were walked
         self._turn = 0  # how far the rotation has come
 
     def count(self, site: Site, thread: int) -> int:
@@ -45,32 +46,44 @@ class Care:
         return times <= CAREFUL or times % EVERY == 0
 
     @staticmethod
-    def is_walk_due(times: int) -> bool:
-        """Is its graph to be walked for leaves that nobody has shown us?"""
+    def is_note_due(times: int) -> bool:
+        """Is it time to take note of how it is called?"""
         return times <= WHOLE or times & (times - 1) == 0
+
+    def is_walk_due(self, site: Site, times: int) -> bool:
+        """Is its graph to be walked for leaves that nobody has shown us?
+
+        A large one is walked twice, for a leaf that comes again, and then no sooner than the
+        rounds have paid for it.
+        """
+        if times <= WHOLE - 1:
+            return True
+        return self.is_note_due(times) and self._sizes.get(site, 0) <= NODES_A_ROUND * times
+
+    def walked(self, site: Site, size: int) -> None:
+        """Take note of how large a graph was."""
+        if len(self._sizes) >= MOST_SITES:
+            self._sizes.clear()
+        self._sizes[site] = size
 
     def scan(self, times: int, buckets: tuple[Bucket, ...]) -> Scan | None:
         """Take down some parameters of these buckets before a backward."""
         if not any(len(bucket.members) > 1 for bucket in buckets):
             return None
         if times <= WHOLE:
-            return Scan(islice(_alive(buckets), MOST_WHOLE))
+            return Scan(_run(buckets, 0, MOST_WHOLE))
         start, self._turn = self._turn, self._turn + MOST_SCANNED
-        chosen = list(islice(_alive(buckets), start, self._turn))
-        if len(chosen) < MOST_SCANNED:
+        if self._turn >= sum(len(bucket.members) for bucket in buckets):
             self._turn = 0
-        return Scan(chosen)
+        return Scan(_run(buckets, start, MOST_SCANNED))
 
     def learn(self, scan: Scan, mask: int) -> int:
         """Split buckets whose members were not all filled alike; return the buckets filled."""
-        filled, left = scan.filled()
         apart: dict[tuple[Bucket, bool], list[weakref.ref[Tensor]]] = {}
-        for members, was_filled in ((filled, True), (left, False)):
-            for member in members:
-                parameter = member()
-                bucket = self._partition.bucket_of(parameter) if parameter is not None else None
-                if bucket is not None and bool(bucket.bit & mask) is not was_filled:
-                    apart.setdefault((bucket, was_filled), []).append(member)
+        for member, parameter, was_filled in scan.apart(mask):
+            bucket = self._partition.bucket_of(parameter)
+            if bucket is not None and bool(bucket.bit & mask) is not was_filled:
+                apart.setdefault((bucket, was_filled), []).append(member)
         for (bucket, was_filled), members in apart.items():
             part = self._partition.part(bucket, members)
             if part is not None and was_filled:
@@ -78,9 +91,15 @@ class Care:
         return mask
 
 
-def _alive(buckets: Iterable[Bucket]) -> Iterator[tuple[weakref.ref[Tensor], Tensor]]:
+def _run(
+    buckets: Iterable[Bucket], start: int, most: int
+) -> list[tuple[Bucket, list[weakref.ref[Tensor]]]]:
+    """Return `most` members of all buckets, in their order, from the one at `start` on."""
+    found = []
     for bucket in buckets:
-        for member in bucket.members:
-            parameter = member()
-            if parameter is not None:
-                yield member, parameter
+        members = bucket.members[start : start + most]
+        start = max(start - len(bucket.members), 0)
+        if members:
+            found.append((bucket, members))
+            most -= len(members)
+    return found

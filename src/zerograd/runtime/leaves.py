@@ -52,18 +52,16 @@ class Leaves:
         self._last_site: Site | None = None
         self.averaged: dict[Site, bool | None] = {}
 
-    def discover(self, roots: Any, site: Site, scaled: bool) -> None:
-        """Walk the graph under `roots` and take up the leaves that are new."""
-        self._judge_weight(roots, site, scaled)
+    def discover(self, roots: Any, site: Site) -> int:
+        """Walk the graph under `roots`, take up the leaves that are new; return its size."""
         partition = self._recorder.partition
         new: list[weakref.ref[Tensor]] = []
+        leaves, size = torch_facts.leaves_of(roots)
+        homes, unmet = partition.homes_of(leaves)
         thread = threading.get_ident()
-        for leaf in torch_facts.leaves_of(roots):
-            if partition.knows(leaf):
-                home = partition.bucket_of(leaf)
-                if home is not None:
-                    home.thread = thread
-                continue
+        for home in homes:
+            home.thread = thread
+        for leaf in unmet:
             if not self._recorder.is_wanted(leaf):
                 continue
             if isinstance(leaf, torch.nn.Parameter):
@@ -75,8 +73,10 @@ class Leaves:
             if bucket is not None:
                 self._watched.append(bucket)
                 self._recorder.take_up(bucket)
+        return size
 
-    def _judge_weight(self, roots: Any, site: Site, scaled: bool) -> None:
+    def judge_weight(self, roots: Any, site: Site, scaled: bool) -> None:
+        """Take note of whether the loss of this backward is divided or weighted."""
         if len(self.averaged) > 4096:
             self.averaged.clear()
         given = False

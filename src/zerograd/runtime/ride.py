@@ -2,9 +2,9 @@
 
 The hooks then compare each call with the one that is due, by the object called or, where
 that does not tell, by the user's frame, and nothing else happens. A call that is not the
-one due ends the ride, and so does every sixteenth lap, which is watched with full care;
-where all is done in calls, and nothing to `.grad` by hand, later every 256th. So a new
-order of calls is seen at once, and work by hand soon after it begins.
+one due ends the ride, and so does every fourth lap, which is watched with full care, later
+every sixteenth; where all is done in calls, and nothing to `.grad` by hand, every 256th. So
+a new order of calls is seen at once, and work by hand soon after it begins.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from zerograd.lifecycle.windows import Window
 from zerograd.runtime import torch_facts
 from zerograd.runtime.memo import Node, Symbol
 
-SURE = 64  # equal rounds before the first ride
-LAPS = 15  # between two rounds of full care, at first
+SURE = 16  # equal rounds before the first ride
+LAPS = 3  # between two rounds of full care, at first; each ride then takes twice as long
 MOST_LAPS = 255  # where nothing is done by hand
+MOST_WITH_HAND_WORK = 15
 MOST_LEGS = 4096
 MOST_RINGS = 64
 
@@ -232,8 +233,8 @@ class Ride:
         if ring.windows:
             self._lap()
         if self.laps >= self._most or self.thread != get_ident():
-            if not ring.has_hand_work:
-                ring.laps = min(2 * ring.laps + 1, MOST_LAPS)
+            most = MOST_WITH_HAND_WORK if ring.has_hand_work else MOST_LAPS
+            ring.laps = min(2 * ring.laps + 1, most)
             self._end()
 
     @property

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
 from typing import Any
 
@@ -26,6 +26,7 @@ MOST_NODES = 50_000  # of a graph that is walked for its leaves
 Roots = Any  # what the engine is given: tensors or graph edges
 Begin = Callable[[Roots], Callable[[], None]]
 
+_LEAF_NODE = type(autograd_graph.get_gradient_edge(torch.zeros(1, requires_grad=True)).node)
 _BACKWARD_CODE: CodeType = torch.autograd.backward.__code__
 ENGINE_CODE: CodeType = autograd_graph._engine_run_backward.__code__
 ENGINE_ROOTS = ENGINE_CODE.co_varnames[0]  # what it calls the tensors that it begins at
@@ -262,7 +263,9 @@ def peek(grad: Tensor) -> bool | None:
     if not _is_readable(grad):
         return None
     with torch._C.DisableTorchFunction(), _unseen():
-        return bool(grad.detach().reshape(-1)[:MOST_PEEKED].any())
+        if grad.numel() > MOST_PEEKED:
+            grad = grad.detach().reshape(-1)[:MOST_PEEKED]
+        return bool(grad.any())  # an answer that no graph remembers
 
 
 def _is_readable(part: Tensor) -> bool:
@@ -272,21 +275,20 @@ def _is_readable(part: Tensor) -> bool:
     return not part.numel() or part.untyped_storage().nbytes() > 0
 
 
-def leaves_of(roots: Roots) -> Iterator[Tensor]:
-    """Yield the leaf tensors that a backward from `roots` can fill, each once."""
+def leaves_of(roots: Roots) -> tuple[list[Tensor], int]:
+    """Return the leaf tensors that a backward from `roots` can fill, and how many nodes it has."""
+    leaves: dict[int, Tensor] = {}
     seen: set[Any] = set()
     waiting = [node for node in map(_node_of, roots) if node is not None]
-    count = 0
-    while waiting and count < MOST_NODES:
+    while waiting and len(seen) < MOST_NODES:
         node = waiting.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        count += 1
-        leaf = getattr(node, "variable", None)
-        if leaf is not None:
-            yield leaf
-        waiting.extend(function for function, _ in node.next_functions if function is not None)
+        if type(node) is _LEAF_NODE:
+            leaf: Tensor = node.variable  # type: ignore[attr-defined]
+            leaves[id(leaf)] = leaf
+        elif node not in seen:
+            seen.add(node)
+            waiting += [each for each, _ in node.next_functions if each is not None]
+    return list(leaves.values()), len(seen) + len(leaves)
 
 
 def _node_of(root: Any) -> Any:
