@@ -266,13 +266,17 @@ class Partition:
         dropped = frozenset(buckets)
         for bucket in dropped:
             self.by_name.pop(bucket.name, None)
-        self._home = {key: each for key, each in self._home.items() if each[1] not in dropped}
+        self._home = {
+            key: (member, bucket)
+            for key, (member, bucket) in self._home.items()
+            if bucket not in dropped and member() is not None
+        }
         self._renew()
 
-    def sweep(self) -> list[Bucket]:
-        """Return the buckets none of whose parameters is alive, and forget dead parameters."""
-        self._home = {key: entry for key, entry in self._home.items() if entry[0]() is not None}
-        return [bucket for bucket in self.buckets if not bucket.parameters()]
+    @property
+    def is_full(self) -> bool:
+        """Is there no room for a bucket more?"""
+        return len(self.by_name) >= MOST_BUCKETS
 
     def __len__(self) -> int:
         return len(self._home)

@@ -16,7 +16,7 @@ import torch
 
 from zerograd.lifecycle.events import Spot
 
-MOST_SITES = 4096  # past that all are forgotten; a notebook makes new code for each cell
+MOST_SITES = 2048  # past that all are forgotten; a notebook makes new code for each cell
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _PATHS = sysconfig.get_paths()

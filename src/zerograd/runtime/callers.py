@@ -21,7 +21,7 @@ from zerograd.lifecycle.events import Spot
 from zerograd.lifecycle.pieces import makes_pieces
 from zerograd.runtime.call_site import kind_of_is_user
 
-MOST_SPOTS = 4096
+MOST_SPOTS = 1024
 MOST_FRAMES = 16
 _Loop = ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.GeneratorExp
 

@@ -19,7 +19,7 @@ EVERY = 16  # of the later ones, this many pass between two scans
 WHOLE = 3  # backwards of one spot at which every parameter is scanned
 MOST_SCANNED = 64  # parameters in one later scan
 MOST_WHOLE = 20_000  # parameters in one whole scan
-MOST_SITES = 4096
+MOST_SITES = 2048
 NODES_A_ROUND = 64  # of a graph that is walked, at most, spread over the rounds so far
 
 

@@ -16,7 +16,7 @@ from zerograd.runtime.laps import Laps
 from zerograd.runtime.memo import Memo, Symbol
 from zerograd.runtime.ride import Call, Leg, Ride, Ring, Rounds, Traced
 
-MOST_SYMBOLS = 8192
+MOST_SYMBOLS = 2048
 
 Speak = Callable[[Finding, Event | None], None]
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 MOST_LEAVES = 8  # plain tensors watched at a time
 MOST_CANDIDATES = 256
+MOST_SITES = 2048
 MOST_HANDY = 1 << 16  # values
 
 
@@ -61,6 +62,8 @@ class Leaves:
         thread = threading.get_ident()
         for home in homes:
             home.thread = thread
+        if unmet and partition.is_full:
+            self._let_go_of_the_dead()
         for leaf in unmet:
             if not self._recorder.is_wanted(leaf):
                 continue
@@ -77,7 +80,7 @@ class Leaves:
 
     def judge_weight(self, roots: Any, site: Site, scaled: bool) -> None:
         """Take note of whether the loss of this backward is divided or weighted."""
-        if len(self.averaged) > 4096:
+        if len(self.averaged) >= MOST_SITES:
             self.averaged.clear()
         given = False
         frame = sys._getframe(5)
@@ -146,11 +149,11 @@ class Leaves:
             if self._last_site is not None and not bucket.owners and bucket.name in node.filled:
                 self.was_updated(bucket, self._last_site)
 
-    def forget_dead(self) -> list[Bucket]:
-        """Return the buckets whose leaves are all gone, and watch them no more."""
-        dead = [bucket for bucket in self._watched if not bucket.parameters()]
+    def _let_go_of_the_dead(self) -> None:
+        """Make room: judge the buckets whose leaves are all gone, and watch them no more."""
+        dead = [each for each in self._watched if not each.parameters() and not each.owners]
         self._watched = [bucket for bucket in self._watched if bucket not in dead]
-        return dead
+        self._recorder.let_go_of(dead)
 
     def _is_input(self, bucket: Bucket) -> bool:
         """Is it a plain tensor, and is there a network that it may be put into?"""

@@ -26,6 +26,8 @@ from zerograd.runtime.names import name_in_frames, parameter_names
 if TYPE_CHECKING:
     from zerograd.runtime.recorder import Recorder
 
+MOST_FOUND = 1_000  # findings; those past that are neither told nor counted
+MOST_PLACES = 4_096  # at which something did not hold up, or is hidden
 MOST_TRIES = 64  # of a fault that does not hold up; after that ever fewer
 SURE_OF_A_WINDOW = 3  # times that windows agree, where no counter tells when they end
 _ON_NOTHING = frozenset({"ZG102", "ZG401"})
@@ -70,8 +72,11 @@ class Ledger:
         if key in self._counts:
             self._counts[key] += 1
             return
-        if key in self._dropped:
+        if key in self._dropped or len(self._found) >= MOST_FOUND:
             return
+        if len(self._dropped) >= MOST_PLACES or len(self._tries) >= MOST_PLACES:
+            self._dropped.clear()
+            self._tries.clear()
         if finding.rule.code not in self._shown and finding.rule.severity is Severity.NOTE:
             self._dropped.add(key)
             return
@@ -274,6 +279,8 @@ class Ledger:
     def _is_allowed(self, finding: Finding) -> bool:
         rule, spot = finding.rule, finding.spot
         if spot.path not in self._allowances:
+            if len(self._allowances) >= MOST_PLACES:
+                self._allowances.clear()
             text = "".join(linecache.getlines(spot.path))
             self._allowances[spot.path] = read_allowances(text)
         return any(

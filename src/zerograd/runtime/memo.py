@@ -19,7 +19,7 @@ from zerograd.lifecycle.state import INITIAL, UNKNOWN, BucketState
 from zerograd.lifecycle.summary import LONG
 from zerograd.lifecycle.windows import Window
 
-MOST_EDGES = 20_000  # past that the memory starts anew
+MOST_EDGES = 4_096  # past that the memory starts anew; a loop needs a dozen
 _STEPS = (EventKind.STEP, EventKind.STEP_SKIPPED)
 _STARTS = (EventKind.BACKWARD, EventKind.CLEAR)
 
@@ -179,8 +179,7 @@ class Memo:
         counted = window if window is not None and window.size != 1 and not event.leaf else None
         edge = Edge(self._node(sites, stepped), tuple(findings), counted, new_round, window)
         if self._edges >= MOST_EDGES:
-            self._nodes.clear()
-            self._edges = 0
+            self._drop_all()
             edge.node = self._node(sites, stepped)
         else:
             before.edges[symbol] = edge
@@ -195,9 +194,14 @@ class Memo:
         _, sites, stepped = self.node.snapshot
         if not moved:
             self._go_to(self.node)
+        self._drop_all()
+        self.node = self._node(sites, stepped)
+
+    def _drop_all(self) -> None:
+        for node in self._nodes.values():
+            node.edges.clear()  # who still holds one holds no other with it
         self._nodes.clear()
         self._edges = 0
-        self.node = self._node(sites, stepped)
 
     def _node(self, sites: frozenset[Any], stepped: bool) -> Node:
         return self._node_of((self._judge.snapshot(), sites, stepped))

@@ -145,6 +145,15 @@ class Recorder(Feeding):
         if not known and bucket.ref is not None:
             self.memo.lose_sight((bucket.name,))
 
+    def let_go_of(self, buckets: list[Bucket]) -> None:
+        """Judge buckets that no optimizer holds and whose leaves are gone, and forget them."""
+        for bucket in buckets:
+            self._owner_ends(bucket.name)
+            self.memo.forget(bucket.name, (bucket.name,))
+        if buckets:
+            self.partition.drop(buckets)
+            self.forget()
+
     def hold_by_hand(self, bucket: Bucket) -> None:
         """Say that a bucket which no optimizer holds is updated by hand."""
         if not self.memo.holds(bucket.name):

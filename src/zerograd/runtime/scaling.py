@@ -114,8 +114,13 @@ class Scaling:
     def _name(self, scaler: GradScaler) -> str:
         entry = self._known.get(id(scaler))
         if entry is None or entry[0]() is not scaler:
+            if entry is not None:  # one that is gone had the same number
+                self._recorder.names.pop(entry[1], None)
             if len(self._known) >= MOST_SCALERS:
-                self._known = {k: e for k, e in self._known.items() if e[0]() is not None}
+                for key, (ref, name) in list(self._known.items()):
+                    if ref() is None:
+                        del self._known[key]
+                        self._recorder.names.pop(name, None)
             self._serial += 1
             entry = self._known[id(scaler)] = (weakref.ref(scaler), f"scaler#{self._serial}")
         return entry[1]
