@@ -215,3 +215,23 @@ def test_norms_of_dense_sparse_and_half_gradients():
         sparse = torch.sparse_coo_tensor([[0, 0]], [3.0, 1.0], (5,))
     grads = [torch.full((4,), 2.0), sparse, torch.full((4,), 1.0, dtype=torch.bfloat16)]
     assert torch_facts.norms(grads) == pytest.approx([4.0, 4.0, 2.0])
+
+
+def test_what_runs_before_a_step_and_after_it_can_be_told_from_the_step():
+    told = {}
+
+    class Own(torch.optim.SGD):
+        def step(self, closure=None):
+            told["step"] = torch_facts.is_in_step_hook(self)
+
+    def tell(name):
+        return lambda opt, args, kwargs: told.update({name: torch_facts.is_in_step_hook(opt)})
+
+    optimizer = Own(filled().parameters(), lr=0.1)
+    assert not torch_facts.has_step_hooks(optimizer)
+    optimizer.register_step_pre_hook(tell("before"))
+    optimizer.register_step_post_hook(tell("after"))
+    assert torch_facts.has_step_hooks(optimizer)
+    optimizer.step()
+    assert told == {"before": True, "step": False, "after": False}
+    assert not torch_facts.is_in_step_hook(optimizer)

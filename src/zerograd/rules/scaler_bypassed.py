@@ -6,6 +6,12 @@ from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.rule import Rule, RuleKind, Severity, Story, Witness
 from zerograd.lifecycle.state import BucketState
 
+# The other half: a step through a scaler that has never scaled the loss.
+NEVER_SCALED = (
+    "the loss goes backward unscaled, but {scaler}.step({owner}) divides its gradients by the scale"
+)
+SCALE_IT = "write {scaler}.scale(…).backward()"
+
 
 def _breaks(before: BucketState, event: Event) -> bool:
     return (

@@ -8,7 +8,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from zerograd.lifecycle.events import Event, EventKind
-from zerograd.runtime import ride, torch_facts
+from zerograd.runtime import ride
 from zerograd.runtime.buckets import MOST_BUCKETS, Bucket
 from zerograd.runtime.call_site import Site
 from zerograd.runtime.care import Care
@@ -67,7 +67,7 @@ class Backwards:
         if recorder.owners.has_news:
             recorder.owners.renew()
             recorder.look_for_names()
-        scaler = torch_facts.scaler_of(roots) if recorder.scaling else ""
+        scaler = recorder.scaling.factor_in(roots, site) if recorder.scaling else ""
         opened = OpenBackward(site, scaler, call)
         if recorder.curves and recorder.curves.are_wanted(recorder.memo.rounds):
             scale = recorder.scaling.factor_of(scaler) if scaler else None

@@ -34,6 +34,7 @@ class Bucket:
         "clipped",
         "doubt",
         "doubts",
+        "goes_back",
         "grew",
         "leaf",
         "members",
@@ -66,7 +67,8 @@ class Bucket:
         self.grew: bool | None = None  # did the last backward leave anything but zeros?
         self.stale_norm: float | None = None
         self.moved_at: int | None = None  # version of the canary itself: is it changed by hand?
-        self.print_before: float | None = None
+        self.print_before: float | None = None  # of the canary's values, where they are compared
+        self.goes_back = False  # is somebody suspected to restore it after a step?
         self.thread = threading.get_ident()  # the one that last filled, cleared or stepped it
         self.elect()
 

@@ -26,6 +26,7 @@ class Clears:
         recorder = self._recorder
         backwards = recorder.backwards
         backwards.threads.add(backwards.thread())
+        recorder.steps.go_on()
         unused = recorder.memo.node.unused
         if not unused:
             return

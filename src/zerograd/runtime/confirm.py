@@ -114,6 +114,24 @@ class Looks:
         self.taken += 1
         return torch_facts.norms([tensor])[0]
 
+    def remember(self, bucket: Bucket) -> None:
+        """Take note of the canary's own values."""
+        parameter = bucket.canary()
+        bucket.print_before = self.fingerprint(parameter) if parameter is not None else None
+
+    def stays(self, bucket: Bucket) -> bool:
+        """Is the canary as the last step has left it? Asked a second time, it is known.
+
+        `p.data.copy_(start)` moves no counter, so a search for a length of step that goes back
+        in this way is told from a second step by the values alone.
+        """
+        before, bucket.print_before = bucket.print_before, None
+        bucket.goes_back = before is None
+        parameter = bucket.canary()
+        if before is None or parameter is None:
+            return False
+        return self.fingerprint(parameter) == before
+
     def is_due_at(self, bucket: Bucket, site: Site) -> bool:
         """Is it time, at this place, to watch the bucket's values for updates by hand?"""
         return self._is_turn("moved", bucket, site)

@@ -250,6 +250,6 @@ class Recorder(Feeding):
         for bucket in self.backwards.in_sight():
             bucket.look()
             if bucket.owners:
-                bucket.moved_at = None  # the ride's steps have changed it
+                bucket.moved_at = bucket.print_before = None  # the ride's steps have changed it
             # What the ride has added to was not looked at.
             bucket.doubt = bucket.doubt or bucket.name in unused

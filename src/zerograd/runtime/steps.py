@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from torch.optim.optimizer import Optimizer
 
 from zerograd.lifecycle.events import Event, EventKind
-from zerograd.runtime import ride
+from zerograd.runtime import ride, torch_facts
 from zerograd.runtime.buckets import Owner
 from zerograd.runtime.call_site import NOWHERE, Site, argument_of
 from zerograd.runtime.callers import is_counted
@@ -18,19 +19,31 @@ if TYPE_CHECKING:
     from zerograd.runtime.recorder import Recorder
 
 
+@dataclass(slots=True)
+class _Open:
+    """A step that is under way."""
+
+    number: int  # the optimizer's id
+    owner: Owner
+    site: Site
+    waits: bool = False  # hooks of the user's come before it, which may clear what it would use
+
+
 class Steps:
     """Hears the steps, for the recorder."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._open: dict[int, list[tuple[int, Owner, Site]]] = {}  # by thread
+        self._open: dict[int, list[_Open]] = {}  # by thread
 
     def begins(self, optimizer: Optimizer, has_closure: bool) -> None:
         recorder = self._recorder
         backwards = recorder.backwards
         backwards.threads.add(backwards.thread())
         stack = self._open.setdefault(threading.get_ident(), [])
-        while any(number == id(optimizer) for number, _, _ in stack):
+        if stack and stack[-1].number != id(optimizer):
+            self.go_on()
+        while any(each.number == id(optimizer) for each in stack):
             stack.pop()  # a step that raised never said that it ended
         owner = recorder.owners.of(optimizer, backwards.around() is not None)
         if owner is None:
@@ -41,34 +54,58 @@ class Steps:
         if not owner.display:
             through = recorder.scaling.is_stepping()
             recorder.call(owner, argument_of(site.text) if through else site.receiver)
-        outer = next((each for _, each, _ in stack if each.mask & owner.mask), None)
-        stack.append((id(optimizer), owner, site))
+        outer = next((each.owner for each in stack if each.owner.mask & owner.mask), None)
+        opened = _Open(id(optimizer), owner, site)
+        stack.append(opened)
         if outer is not None and outer is not owner:
             recorder.owners.stand_for(owner, outer)
         elif outer is None and not has_closure:
-            self._take(owner, optimizer, site, is_plain=True)
+            opened.waits = torch_facts.has_step_hooks(optimizer)
+            if not opened.waits:
+                self._take(owner, optimizer, site, is_plain=True)
+
+    def go_on(self, *, has_ended: bool = False) -> None:
+        """Take the step that waits for the user's hooks, unless one of them is running.
+
+        Args:
+            has_ended: the step is over, whatever it has done.
+        """
+        stack = self._open.get(threading.get_ident())
+        if not stack or not stack[-1].waits:
+            return
+        opened = stack[-1]
+        optimizer = opened.owner.ref()
+        if optimizer is None:
+            return
+        if has_ended or not torch_facts.is_in_step_hook(optimizer):
+            opened.waits = False
+            self._recorder.rounds.spoil()  # a ride hears the step before the hooks
+            self._take(opened.owner, optimizer, opened.site)
 
     def closure_returns(self, optimizer: Optimizer) -> None:
         stack = self._open.get(threading.get_ident(), ())
         owner = self._recorder.owners.known(optimizer)
         if owner is None:
             return
-        for number, outer, site in stack:
-            if number == id(optimizer):
-                self._take(owner, optimizer, site)
+        for each in stack:
+            if each.number == id(optimizer):
+                self._take(owner, optimizer, each.site)
                 return
-            if outer.mask & owner.mask:
+            if each.owner.mask & owner.mask:
                 return  # the inner of two nested steps
 
     def ends(self, optimizer: Optimizer) -> None:
         stack = self._open.get(threading.get_ident())
-        if stack and stack[-1][0] == id(optimizer):
-            _, owner, _ = stack.pop()
+        if stack and stack[-1].number == id(optimizer):
+            self.go_on(has_ended=True)
+            owner = stack.pop().owner
             if self._recorder.backwards.around() is None:
                 # An optimizer may use the gradient's memory for its arithmetic. What is left is
                 # spent all the same, and no gradient that the user has put there.
                 for bucket in owner.buckets:
                     bucket.settle()
+                    if bucket.goes_back:
+                        self._recorder.looks.remember(bucket)
 
     def feed(
         self, kind: EventKind, owner: Owner, site: Site, scaler: str, plain: Any = None

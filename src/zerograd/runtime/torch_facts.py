@@ -10,7 +10,8 @@ import contextlib
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
@@ -27,6 +28,7 @@ Roots = Any  # what the engine is given: tensors or graph edges
 Begin = Callable[[Roots], Callable[[], None]]
 
 _LEAF_NODE = type(autograd_graph.get_gradient_edge(torch.zeros(1, requires_grad=True)).node)
+_AFTER_STEP = "post_hook"  # a variable of the function around each step, once that is done
 _BACKWARD_CODE: CodeType = torch.autograd.backward.__code__
 ENGINE_CODE: CodeType = autograd_graph._engine_run_backward.__code__
 ENGINE_ROOTS = ENGINE_CODE.co_varnames[0]  # what it calls the tensors that it begins at
@@ -42,9 +44,6 @@ def torch_version() -> tuple[int, ...]:
     return tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
 
 
-_LEVEL = "zerograd"  # a key in the logger's own cache, which each change of a level empties
-
-
 class EngineLog:
     """Stands in for the logger that torch asks before each run of the backward engine.
 
@@ -54,7 +53,7 @@ class EngineLog:
     between, so an exception from inside has the traceback it always had.
     """
 
-    __slots__ = ("_begin", "_levels", "_real", "_register", "ride")
+    __slots__ = ("_begin", "_real", "_register", "ride")
 
     @staticmethod
     def of(real: logging.Logger, register: Callable[[Roots], Any], begin: Begin) -> EngineLog:
@@ -64,11 +63,9 @@ class EngineLog:
         made.__dict__ = vars(real)
         made.ride = None
         made._real, made._register, made._begin = real, register, begin
-        made._levels = real._cache  # type: ignore[attr-defined]
         return made  # type: ignore[no-any-return]
 
     _begin: Begin
-    _levels: dict[Any, int]
     _real: logging.Logger
     _register: Callable[[Roots], Any]
     ride: Any
@@ -76,28 +73,30 @@ class EngineLog:
     def getEffectiveLevel(self) -> int:
         # Not while a ride ticks calls off; and not `autograd.grad`, which fills nothing.
         ride = self.ride
-        if ride is not None:
-            leg = ride.leg
+        if ride is None:
+            if is_filling(sys._getframe(2)):
+                return logging.DEBUG
+        else:
+            leg, frame = ride.leg, None
             if leg.near:
                 try:
                     frame = sys._getframe(leg.near)
                 except ValueError:
                     frame = None
-                if frame is not None and frame.f_lasti == leg.at and frame.f_code is leg.code:
-                    ride.leg = leg.next
-                    if ride.is_traced:
-                        ride.tell(leg)
-                    if leg.is_last:
-                        ride.turn()
-                    return self._levels.get(_LEVEL) or self._level()
-            if ride.ticks(0):
-                return self._levels.get(_LEVEL) or self._level()
-        return logging.DEBUG if is_filling(sys._getframe(2)) else self._level()
-
-    def _level(self) -> int:
-        """Return the level of the logger proper, remembered until any logger's level is set."""
-        level = self._levels[_LEVEL] = self._real.getEffectiveLevel()
-        return level
+            if frame is not None and frame.f_lasti == leg.at and frame.f_code is leg.code:
+                ride.leg = leg.next
+                if ride.is_traced:
+                    ride.tell(leg)
+                if leg.is_last:
+                    ride.turn()
+            elif not ride.ticks(0) and is_filling(sys._getframe(2)):
+                return logging.DEBUG
+        logger: logging.Logger | None = self._real
+        while logger is not None:  # as the logger itself does, at the cost of no call
+            if logger.level:
+                return logger.level
+            logger = logger.parent
+        return logging.NOTSET
 
     def register(self, roots: Roots) -> Callable[[], None]:
         """Take the place of the function that hooks the graph; return how to undo it."""
@@ -337,15 +336,35 @@ def mark_scaled(loss: Any, scaler: str) -> None:
             mark_scaled(each, scaler)
 
 
-def scaler_of(roots: Roots) -> str:
-    """Return the scaler whose factor a loss carries, "" for none; looks a few nodes deep."""
-    waiting = [node for node in map(_node_of, roots) if node is not None]
-    for _ in range(64):
-        if not waiting:
-            break
-        node = waiting.pop(0)
-        mark = node.metadata.get(_MARK)
-        if mark is not None:
-            return str(mark)
-        waiting.extend(function for function, _ in node.next_functions if function is not None)
+def scaler_of(roots: Roots, *, most: int = 64) -> str:
+    """Return the scaler whose factor a loss carries, "" for none; looks at the nearest nodes."""
+    waiting = deque(node for node in map(_node_of, roots) if node is not None)
+    seen: set[Any] = set()
+    while waiting and len(seen) < most:
+        node = waiting.popleft()
+        if node not in seen:
+            seen.add(node)
+            mark = node.metadata.get(_MARK)
+            if mark is not None:
+                return str(mark)
+            waiting += [each for each, _ in node.next_functions if each is not None]
     return ""
+
+
+def is_in_step_hook(optimizer: Any) -> bool:
+    """Is a hook running that comes before this optimizer's step?"""
+    step = type(optimizer).step
+    hooked = getattr(step, "__code__", None)
+    body = getattr(getattr(step, "__wrapped__", None), "__code__", None)
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_back is not None:
+        around = frame.f_back
+        if around.f_code is hooked:
+            return frame.f_code is not body and _AFTER_STEP not in around.f_locals
+        frame = around
+    return False
+
+
+def has_step_hooks(optimizer: Any) -> bool:
+    """Has the user given this optimizer hooks that run after ours and before its step?"""
+    return bool(getattr(optimizer, "_optimizer_step_pre_hooks", None))

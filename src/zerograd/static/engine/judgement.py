@@ -12,6 +12,7 @@ from zerograd.lifecycle.judge import Literal, Verdict, judge_set
 from zerograd.lifecycle.rule import Rule
 from zerograd.lifecycle.state import INITIAL, BucketState, Drop
 from zerograd.rules import BY_CODE
+from zerograd.rules.scaler_bypassed import NEVER_SCALED, SCALE_IT
 from zerograd.rules.stale_gradient import by_hand
 from zerograd.static.engine.closures import repeats, told_of_closure
 from zerograd.static.engine.conditions import RAISED, SYNC
@@ -25,9 +26,8 @@ from zerograd.static.engine.marks import mark_guards
 from zerograd.static.engine.opposed import Opposed
 from zerograd.static.engine.plausible import BEFORE, is_ever_cleared, is_plausible
 from zerograd.static.engine.unscaled import (
-    NEVER_SCALED,
-    SCALE_IT,
     is_clipped_scaled,
+    maybe_unscaled_loss,
     unscaled_loss,
 )
 from zerograd.static.engine.vain import (
@@ -144,8 +144,10 @@ class Judgement(Leaks):
             leaked = list(self._leaked(node))
             yield from leaked or self._works_against(node)
         loss = unscaled_loss(node, self._buckets, self._flow)
+        is_certain = loss is not None
+        loss = loss or maybe_unscaled_loss(node, self._buckets, self._flow)
         if loss is not None:
-            finding = self._finding(node, "ZG303", INITIAL, True)
+            finding = self._finding(node, "ZG303", INITIAL, is_certain)
             names = {"owner": finding.owner, "scaler": node.scaler.split("@", 1)[0]}
             yield replace(
                 finding,

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from zerograd.static.engine.flow import Flow
 
 
-NEVER_SCALED = (
-    "the loss goes backward unscaled, but {scaler}.step({owner}) divides its gradients by the scale"
-)
-SCALE_IT = "write {scaler}.scale(…).backward()"
 _SCALING = re.compile(r"\.scale\(|scale_loss|\.backward\([^)\n]*\w*scal")
 
 
@@ -60,6 +56,34 @@ def unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happening | 
     }
     before = [each for each in losses if each.spot.line < step.spot.line and each.spot in held]
     return before[-1] if before and plain else None
+
+
+def maybe_unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happening | None:
+    """Return the backward of a loss that the scaler which steps has not scaled as far as is seen.
+
+    Others are scaled in the file, and this one may be in a way that is not seen.
+    """
+    assert step.event is not None
+    if not step.scaler:
+        return None
+    mine = set(step.event.buckets)
+    held = {
+        each.spot
+        for bucket, pairs in flow.reached[id(step)].items()
+        if bucket in mine
+        for number, _ in pairs
+        for each in flow.states[number][0].contributions
+    }
+    losses = [
+        each
+        for each in buckets.happenings
+        if each.kind is EventKind.BACKWARD
+        and each.event
+        and each.spot in held
+        and mine & set(each.event.buckets)
+    ]
+    scaled = any(each.scaler or (each.event and each.event.scaler) for each in losses)
+    return losses[-1] if losses and not scaled else None
 
 
 def is_clipped_scaled(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
