@@ -113,6 +113,7 @@ def _is_generated(frame: Frame, source: ast.expr) -> bool:
     made = (peek(frame, each.func) for each in ast.walk(source) if isinstance(each, ast.Call))
     return any(
         isinstance(each, Function)
+        and each.unit.mentions(each.node, "yield")
         and any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in ast.walk(each.node))
         for each in made
     )

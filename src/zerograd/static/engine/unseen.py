@@ -10,6 +10,8 @@ from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.ir import Doubt, Haze
 from zerograd.static.engine.keepers import is_reading
 from zerograd.static.engine.keys import keys_of
+from zerograd.static.engine.stores import statements_in
+from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import (
     MADE,
     NOTHING,
@@ -204,7 +206,8 @@ def _is_inert(words: Sequence[str], base: Value) -> bool:
 def hand_over(frame: Frame, arguments: Arguments) -> None:
     """`stack.callback(opt.zero_grad)`: who is given a method may call it at any time."""
     for each in arguments.leaves():
-        clears = isinstance(each, Function) and _is_repeated(frame) and _clears(each)
+        # the text is asked first: it costs least
+        clears = type(each) is Function and _clears(each) and _is_repeated(frame)
         if clears or type(each) is Bound:
             frame.emit(Haze(None, whole=True))
     work = _work_in(arguments)
@@ -215,8 +218,8 @@ def hand_over(frame: Frame, arguments: Arguments) -> None:
 
 def _is_told_what_to_do(arguments: Arguments) -> bool:
     """`call(loss, "backward")`: is it handed the name of a method, and what has it?"""
-    names = [each.value for each in arguments.all() if isinstance(each, Constant)]
-    return not _TOLD.isdisjoint(each for each in names if isinstance(each, str)) and any(
+    names = [each.value for each in arguments.all() if type(each) is Constant]
+    return not _TOLD.isdisjoint([each for each in names if isinstance(each, str)]) and any(
         isinstance(each, Optimizer | Scaler)
         or (isinstance(each, Tensor) and each.deps)
         or (isinstance(each, Named) and is_optimizer_name(each.path))
@@ -227,7 +230,7 @@ def _is_told_what_to_do(arguments: Arguments) -> bool:
 
 def _work_in(arguments: Arguments) -> list[ast.AST]:
     """`call(train_step, net, opt, x)`: the functions that train, handed on with an optimizer."""
-    functions = [each for each in arguments.leaves() if isinstance(each, Function)]
+    functions = [each for each in arguments.leaves() if type(each) is Function]
     if not functions or not arguments.optimizers():
         return []
     return [each.node for each in functions if each.unit.has_events(each.node)]
@@ -235,7 +238,10 @@ def _work_in(arguments: Arguments) -> list[ast.AST]:
 
 def _has_loop(function: ast.AST) -> bool:
     """Does it train by itself? Then it is judged, whoever calls it."""
-    return any(isinstance(each, ast.For | ast.While) for each in ast.walk(function))
+    return isinstance(function, FunctionNode) and any(
+        isinstance(each, (ast.For, ast.While, ast.AsyncFor))
+        for each in statements_in(function.body)
+    )
 
 
 def _is_optimizer_kind(value: Value) -> bool:
@@ -250,9 +256,7 @@ def _is_repeated(frame: Frame) -> bool:
     """Does it stand in a loop, or in a function without one, which a loop may call?"""
     if frame.loop is not None:
         return True
-    return frame.node is not None and not any(
-        isinstance(each, ast.For | ast.While | ast.AsyncFor) for each in ast.walk(frame.node)
-    )
+    return frame.node is not None and not _has_loop(frame.node)
 
 
 def take_loss(frame: Frame, name: str, arguments: Arguments) -> None:
