@@ -156,7 +156,7 @@ class _Judge:
 
     def _unscale(self, index: int, event: Event) -> None:
         stepped = any(event.owner in waiting for waiting in self.pending.values())
-        if event.owner in self.halfway and not stepped:
+        if event.owner in self.halfway or stepped:  # torch raises
             self._add("ZG302", event.line, sure=False)
         self.halfway.add(event.owner)
         for state in self._of(event.buckets):

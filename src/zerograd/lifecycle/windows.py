@@ -214,10 +214,11 @@ class _Open:
 
     def assign(self, event: Event, held: Iterable[str]) -> None:
         # What is assigned may be made of what was cleared before (PCGrad): nothing is lost.
+        self.clipped = self.clip if not self.waiting else None
         self.waiting = Counter({event.spot: 1})
         self.filled.update(held)
         self.lost.clear()
-        self.drop = self.within = self.clip = self.clipped = None
+        self.drop = self.within = self.clip = None
         self.clears.clear()
 
     def clear(self, event: Event) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding, in_order
 from zerograd.static.engine.buckets import NO_BUCKET, Buckets
 from zerograd.static.engine.counters import first_of, once_only
@@ -105,10 +106,17 @@ def _judge(program: Program, root: Root) -> list[Finding]:
     cycles = {id(node): cycle_of(node, program, atoms) for node in nodes if isinstance(node, Loop)}
     flow = Flow(atoms, varying, firsts, onces, cycles)
     flow.run(root.block, flow.start(buckets.tracked, root.hazy))
+    if flow.budget <= 0 and any(len(cycle) > 1 for cycle in cycles.values()):
+        flow = Flow(atoms, varying, firsts, onces, {})  # each round told apart is too much
+        flow.run(root.block, flow.start(buckets.tracked, root.hazy))
     if flow.budget <= 0:
         program.unresolved += 1
         root.too_long = True
         return []
+    for node in buckets.happenings:
+        if node.scaler and node.kind is EventKind.STEP and node.event is not None:
+            passed = program.passed.get(node.spot, False)
+            program.passed[node.spot] = passed or id(node) in flow.reached
     return [
         *Judgement(program, root.block, buckets, flow, atoms, root.doubted).findings(),
         *window_findings(program, buckets, flow, atoms),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from zerograd.lifecycle.events import Spot
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.atoms import Atom
 from zerograd.static.engine.conditions import SYNC, Test
@@ -45,6 +46,7 @@ class Program(Readings):
     def __init__(self, source: Source, project: Project | None, wrappers: Wrappers) -> None:
         super().__init__(source, project, wrappers)
         self.uncalled: list[tuple[Unit, ast.Attribute]] = []
+        self.passed: dict[Spot, bool] = {}  # scalers' steps: does any path come to them?
         self.atoms: dict[str, Atom] = {}
         # a loop -> the names it assigns, and the frames that were open around it
         self.loops: dict[Loop, tuple[frozenset[str], frozenset[int]]] = {}

@@ -39,7 +39,10 @@ def unupdated(program: Program) -> Iterator[Finding]:
             yield from (
                 _finding(program, path, call)
                 for call in ast.walk(source.tree)
-                if isinstance(call, ast.Call) and path_of(call.func) == f"{path}.step" and call.args
+                if isinstance(call, ast.Call)
+                and path_of(call.func) == f"{path}.step"
+                and call.args
+                and program.passed.get(source.spot(call), True)  # else no path comes there
             )
 
 
