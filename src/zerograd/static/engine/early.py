@@ -150,11 +150,16 @@ class EarlyClears:
             held = [b for b in node.event.buckets if b in holding]
             if not held or not self._steps_around_only(owner, loop):
                 continue
+            held = [b for b in held if self._is_ever_filled(node, b)]  # no unused head
             dropped = [self._dropped_each_round(node, bucket, owner, loop) for bucket in held]
-            if all(lost for lost, _ in dropped):
+            if dropped and all(lost for lost, _ in dropped):
                 certain = not varies and not taken and all(all_ for _, all_ in dropped)
                 yield self._names.get(owner, owner), dropped[0][0][0], certain
                 return
+
+    def _is_ever_filled(self, node: Happening, bucket: str) -> bool:
+        reached = self._flow.reached[id(node)].get(bucket, ())
+        return any(self._flow.states[number][0].contributions for number, _ in reached)
 
     def _steps_around_only(self, owner: str, loop: Loop) -> bool:
         """Do all steps of the owner stand in loops around this one?"""
