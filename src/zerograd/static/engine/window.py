@@ -107,7 +107,8 @@ def windows(
                 and step.event.owner in each.event.fills <= steps.keys()
             ]
             collected = [each for each in losses if key not in each.guards | each.behind]
-            if not collected and is_divided_by(step, modulo.right):
+            unit = atom.unit or step.unit  # where the guard stands, which may be another file
+            if not collected and is_divided_by(step, unit.source.segment(modulo.right)):
                 # written out on both sides: without synchronising, and with
                 taken = {_side(each, number, flow) for each in losses}
                 collected = losses if taken == {True, False} else []
@@ -124,7 +125,7 @@ def windows(
                 for pairs in flow.reached.get(id(each), {}).values()
                 for _, literals in pairs
             }
-            window = Window(step, key, atom.unit or step.unit, atom.node, modulo, sides, collected)
+            window = Window(step, key, unit, atom.node, modulo, sides, collected)
             window.steps = list(steps.values())
             window.cleared = any(
                 each.kind is EventKind.CLEAR
@@ -144,10 +145,10 @@ def windows(
             yield window
 
 
-def is_divided_by(step: Happening, divisor: ast.expr) -> bool:
+def is_divided_by(step: Happening, size_text: str) -> bool:
     """Does the loop divide something, a loss one would think, by the size of the window?"""
     loop = step.loop.node if step.loop is not None else None
-    size = re.escape(step.unit.source.segment(divisor))
+    size = re.escape(size_text)
     return loop is not None and bool(
         re.search(rf"(?<!/)/=?\s*{size}(?!\w)", step.unit.text_of(loop))
     )

@@ -247,7 +247,7 @@ def _counts_another_loop(window: Window) -> bool:
     targets = {each.id for each in ast.walk(outer.target) if isinstance(each, ast.Name)}
     if not names or not names <= targets - names_stored([inner]):
         return False
-    return is_divided_by(window.step, window.divisor)
+    return is_divided_by(window.step, window.text(window.divisor))
 
 
 def _counter(window: Window) -> tuple[ast.expr | None, int | None]:
