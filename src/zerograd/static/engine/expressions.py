@@ -315,7 +315,7 @@ def _leaves_backward(frame: Frame, given: Value) -> bool:
     function = frame.node
     if not isinstance(function, FunctionNode) or frame.unit.mentions(function, "backward"):
         return False
-    return isinstance(given, Tensor) or frame.unit.has_events(function)
+    return isinstance(given, Tensor) or frame.unit.mentions(function, "zero_grad")
 
 
 def _hands_over(frame: Frame) -> bool:
