@@ -214,6 +214,8 @@ class EarlyClears:
         for each in self._buckets.happenings:
             if each.kind is not EventKind.STEP or each.optimizer is None:
                 continue
+            if not self._may_meet(node, each):
+                continue
             for key in sorted(each.guards | each.behind):
                 atom = self._program.atoms.get(key)
                 known = key in self._keys.values()
@@ -222,6 +224,21 @@ class EarlyClears:
                 counted = each.loop if counts and each.loop in around else None
                 if counted is not None and self._program.varies(counted, key):
                     yield each.optimizer.key, key, each.guards | each.behind
+
+    def _may_meet(self, clear: Happening, step: Happening) -> bool:
+        """May one run come to both: does no condition that stays keep them apart?"""
+        loop = clear.loop
+        assert loop is not None
+        fixed = {n for n, key in self._keys.items() if not self._program.varies(loop, key)}
+        here, there = (
+            {
+                frozenset(each for each in literals if each >= 0 and each // 2 in fixed)
+                for pairs in self._flow.reached.get(id(node), {}).values()
+                for _, literals in pairs
+            }
+            for node in (clear, step)
+        )
+        return any(all(each ^ 1 not in other for each in one) for one in here for other in there)
 
     def _stepping_side(self, owner: str, guard: str) -> int:
         """Return 1 if the owner steps where the guard is true, else 0."""
