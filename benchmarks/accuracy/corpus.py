@@ -34,6 +34,7 @@ SPLITS = {  # name in the corpus -> folder
     "fourth-held-out": "fourth_held_out",
     "fifth-development": "fifth_dev",
     "fifth-second": "fifth_second",
+    "fifth-held-out": "fifth_held_out",
 }
 
 

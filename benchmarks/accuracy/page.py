@@ -38,6 +38,7 @@ PARTS = (
     "fourth-held-out",
     "fifth-development",
     "fifth-second",
+    "fifth-held-out",
 )
 RECALL = {part: f"accuracy_{part.replace('-', '_')}.json" for part in PARTS}
 

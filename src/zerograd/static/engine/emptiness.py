@@ -29,6 +29,7 @@ _ACTING = re.compile(
 )
 _COMMENTS = re.compile(r"(?m)^\s*#.*$|\s#\s.*$")
 _LOSS = re.compile(r"loss|criterion|objective|cross_entropy|logits|predict|output|\bpreds?\b")
+_TOLD = re.compile(r"\b\w*(?:backward|backprop)\w*\s*=")
 _HANDED = re.compile(r"\b\w*(?:schedule|pipe\w*|runner)\.step\(\s*\w")
 _HARMLESS = frozenset(
     (
@@ -232,12 +233,13 @@ def _is_beside_its_training(step: Happening, backwards: list[Happening], buckets
 def _may_hide_a_backward(step: Happening) -> bool:
     """Does the loop call something that by its name fills gradients, or trains?
 
-    One that computes no loss at all only moves a scheduler, and a schedule of a pipeline
-    that is handed data goes back by itself.
+    One that computes no loss at all only moves a scheduler, a schedule of a pipeline that is
+    handed data goes back by itself, and a network may be told to (`replay_backprop=True`).
     """
     loop = step.loop.node if step.loop is not None else None
     text = step.unit.text_of(loop) if loop is not None else ""
-    return acts(text) or not _LOSS.search(text) or bool(_HANDED.search(text))
+    told = _HANDED.search(text) or _TOLD.search(_COMMENTS.sub("", text))
+    return acts(text) or not _LOSS.search(text) or bool(told)
 
 
 def only_moves_a_schedule(node: Happening) -> bool:

@@ -204,6 +204,13 @@ class Loop(Node):
     def blocks(self) -> Sequence[Block]:
         return (self.fresh, self.body, self.otherwise)
 
+    def binds(self, name: str) -> bool:
+        """Is it an item of the loop, another one each round?"""
+        target = self.node.target if isinstance(self.node, ast.For | ast.AsyncFor) else None
+        return target is not None and any(
+            isinstance(each, ast.Name) and each.id == name for each in ast.walk(target)
+        )
+
 
 class Scope(Node):
     """A called function: a return ends here."""

@@ -160,6 +160,9 @@ class Objects(ABC):
         loop = frame.loop
         if loop is None or self.is_stored(loop, name) or self._is_made_inside(frame, loop, name):
             frame.assign(name, self.christened(frame, leaf, name))
+            if loop is not None and loop.binds(name):
+                # another one each round, also where it is told nothing
+                loop.body.insert(0, Reset(frozenset((leaf.key,))))
             return leaf
         self._unnamed.discard(leaf.key)
         leaf.key = self._qualified(frame, name)
