@@ -214,7 +214,7 @@ def main() -> None:
 
 def is_bounded(name: str, how: str, rows: list[dict[str, Any]]) -> bool:
     """Say whether memory has stopped growing, and print by how much it grew."""
-    memory = {row["steps"]: row["resident_kb"] / 1024 for row in rows}
+    memory: dict[int, float] = {row["steps"]: row["resident_kb"] / 1024 for row in rows}
     last = max(memory)
     growth = memory[last] / memory[last * 3 // 10]
     curve = "  ".join(f"{steps:,}: {megabytes:.0f}" for steps, megabytes in memory.items())
