@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
 
@@ -32,6 +33,15 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     if long:
         lines.append(f"modules past {LONG} lines, look for a second noun: {', '.join(long)}")
     return lines
+
+
+@pytest.fixture(autouse=True)
+def nothing_compiled_before() -> Iterator[None]:
+    """As in a process of its own: what an earlier test compiled is nothing to the next one."""
+    yield
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    if dynamo is not None:
+        dynamo.counters.clear()
 
 
 def long_modules() -> list[tuple[Path, int]]:
