@@ -101,21 +101,19 @@ def _to_function_by_keyword(sketch: Sketch) -> None:
 
 
 def _to_static_method(sketch: Sketch) -> None:
-    found = cut(sketch)
-    name, holder = sketch.fresh("part"), sketch.fresh("Work")
-    function = function_of(found, name, found.given)
-    made = fill("class HOLDER:\n    BODY", HOLDER=holder, BODY=[function])
-    function.decorator_list = [ast.Name("staticmethod", ast.Load())]
-    found.run.replace(called(found, f"{holder}.{name}({', '.join(found.given)})"))
-    sketch.on_top(made)
+    _to_method_of_class(sketch, "staticmethod", [])
 
 
 def _to_class_method(sketch: Sketch) -> None:
+    _to_method_of_class(sketch, "classmethod", ["cls"])
+
+
+def _to_method_of_class(sketch: Sketch, decorator: str, first: list[str]) -> None:
     found = cut(sketch)
     name, holder = sketch.fresh("part"), sketch.fresh("Work")
-    function = function_of(found, name, ["cls", *found.given])
+    function = function_of(found, name, [*first, *found.given])
     made = fill("class HOLDER:\n    BODY", HOLDER=holder, BODY=[function])
-    function.decorator_list = [ast.Name("classmethod", ast.Load())]
+    function.decorator_list = [ast.Name(decorator, ast.Load())]
     found.run.replace(called(found, f"{holder}.{name}({', '.join(found.given)})"))
     sketch.on_top(made)
 

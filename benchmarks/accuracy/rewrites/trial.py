@@ -51,12 +51,14 @@ def rewrite(sketch: Sketch, name: str) -> Sketch | None:
     return made
 
 
-def attempt(program: Program, names: list[str], chance: random.Random) -> Outcome | None:
-    """Apply those of the named rewrites that fit, and compare what is said."""
+def attempt(
+    program: Program, names: list[str], chance: random.Random, most: int = 100
+) -> Outcome | None:
+    """Apply those of the named rewrites that fit, at most so many, and compare what is said."""
     sketch = open_sketch(program.text, chance)
-    done = []
+    done: list[str] = []
     for name in names:
-        made = rewrite(sketch, name)
+        made = rewrite(sketch, name) if len(done) < most else None
         if made is not None:
             sketch = made
             done.append(name)
@@ -94,14 +96,5 @@ def at_random(programs: list[Program], seed: int) -> Outcome | None:
     program = chance.choice(programs)
     alone = chance.random() < 0.6
     names = chance.sample(list(REWRITES), 12)
-    sketch = open_sketch(program.text, chance)
-    done: list[str] = []
     most = 1 if alone else chance.randint(2, 5)
-    for name in names:
-        made = rewrite(sketch, name) if len(done) < most else None
-        if made is not None:
-            sketch = made
-            done.append(name)
-    if not done or not _compiles(sketch.text()):
-        return None
-    return compare(program, sketch, done)
+    return attempt(program, names, chance, most)

@@ -14,7 +14,7 @@ from zerograd.static.engine.gradients import gradient_method
 from zerograd.static.engine.ir import Haze, has_effect
 from zerograd.static.engine.items import mapped
 from zerograd.static.engine.keepers import ask_made
-from zerograd.static.engine.keys import keys_of, touches
+from zerograd.static.engine.keys import comes_from, keys_of
 from zerograd.static.engine.scalers import run_scaler, scaler_method
 from zerograd.static.engine.things import OF_MODULES, thing_method
 from zerograd.static.engine.training import (
@@ -304,7 +304,7 @@ def _instance_method(
                 frame.emit(Haze(None, whole=True))
             else:
                 fill(frame, node, NOTHING, Arguments.none())  # further in than could be followed
-        if not frame.bare and program.is_module(base.cls) and not _comes_from(returned, base.key):
+        if not frame.bare and program.is_module(base.cls) and not comes_from(returned, base.key):
             program.asked.add(base.key)
         return returned
     value = program.instance_attribute(base, name) if program.has_attribute(base, name) else None
@@ -313,16 +313,6 @@ def _instance_method(
     if value is not None and not (isinstance(value, Named) and _is_of_torch(name)):
         return _call_value(frame, node, value)
     return _framework_method(frame, node, base, name, arguments)
-
-
-def _comes_from(value: Value, key: str) -> bool:
-    """Is it seen that the value, or a part of it, is computed by this network?"""
-    return any(
-        touches(each, key)
-        for part in leaves_of(value)
-        if isinstance(part, Tensor)
-        for each in part.deps
-    )
 
 
 def _is_of_torch(name: str) -> bool:

@@ -9,6 +9,7 @@ from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.emit import is_false
 from zerograd.static.engine.items import items_of
 from zerograd.static.engine.keys import keys_of
+from zerograd.static.engine.prepared import prepared
 from zerograd.static.engine.values import (
     NOTHING,
     Accelerator,
@@ -159,7 +160,7 @@ def external_call(frame: Frame, dotted: str, arguments: Arguments) -> Value | No
         # a module around a function, such as a captured graph, runs it when it is called
         return function if isinstance(function, Function) else program.new_module(arguments)
     if name == "initialize" or name == "prepare":  # apex and its kin
-        return program.prepared(arguments)
+        return prepared(program, arguments)
     if name in ("grad", "jacobian", "vjp", "value_and_grad"):
         return Tensor()
     if name in ("scale_loss",):

@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from zerograd.lifecycle.events import EventKind
-from zerograd.static.engine.conditions import branch
+from zerograd.static.engine.branches import branch
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Happening, Haze
 from zerograd.static.engine.unit import FunctionNode

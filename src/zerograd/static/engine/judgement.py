@@ -15,7 +15,7 @@ from zerograd.rules import BY_CODE
 from zerograd.rules.scaler_bypassed import NEVER_SCALED, SCALE_IT
 from zerograd.rules.stale_gradient import by_hand
 from zerograd.static.engine.closures import repeats, told_of_closure
-from zerograd.static.engine.conditions import RAISED, SYNC
+from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.early import CLEAR_AFTER, CLEARED_LAST
 from zerograd.static.engine.emptiness import NEEDS_CERTAINTY, is_open
 from zerograd.static.engine.halfway import is_called_off, is_second_of_a_round, may_be_updated
@@ -24,7 +24,7 @@ from zerograd.static.engine.leaks import Leaks
 from zerograd.static.engine.losses import LostLosses
 from zerograd.static.engine.marks import mark_guards
 from zerograd.static.engine.opposed import Opposed
-from zerograd.static.engine.plausible import BEFORE, is_ever_cleared, is_plausible
+from zerograd.static.engine.plausible import BEFORE, is_ever_cleared, is_plausible, is_repeated
 from zerograd.static.engine.unscaled import (
     is_clipped_scaled,
     maybe_unscaled_loss,
@@ -48,7 +48,6 @@ _AT_STEP = tuple(
     for code in ("ZG101", "ZG102", "ZG202", "ZG302", "ZG303", "ZG305", "ZG401", "ZG402")
 )
 _ONLY_IN_LOOPS = frozenset(("ZG202", "ZG401", "ZG402"))
-_CAUGHT = f"{BEFORE}{RAISED}"
 _AT_CLIP = (BY_CODE["ZG301"], BY_CODE["ZG304"])
 _AT_UNSCALE = (BY_CODE["ZG302"],)
 
@@ -306,7 +305,7 @@ class Judgement(Leaks):
             bucket: {
                 state: kept
                 for state, under in states.items()
-                if (kept := [each for each in under if _is_repeated(each, passed)])
+                if (kept := [each for each in under if is_repeated(each, passed)])
             }
             for bucket, states in held.items()
         }
@@ -396,16 +395,3 @@ def _filled_only(states: States) -> States:
 
 def _has_lost(state: BucketState) -> bool:
     return state.lost is not None and not state.lost.shared
-
-
-def _is_repeated(literals: frozenset[Literal], conditions: frozenset[str]) -> bool:
-    """Were the conditions one iteration back what they are now, as far as is known?
-
-    And was no exception caught then? Who handles one may clear what it left.
-    """
-    return not any(
-        (f"{BEFORE}{key}", not truth) in literals
-        if key in conditions
-        else truth and key.startswith(_CAUGHT)
-        for key, truth in literals
-    )

@@ -124,3 +124,13 @@ def _either_optimizer(optimizers: list[Optimizer]) -> Optimizer:
     either.windowed = any(each.windowed for each in optimizers)
     either.clears_itself = any(each.clears_itself for each in optimizers)
     return either
+
+
+def comes_from(value: Value, key: str) -> bool:
+    """Is it seen that the value, or a part of it, is computed by this network?"""
+    return any(
+        touches(each, key)
+        for part in leaves_of(value)
+        if isinstance(part, Tensor)
+        for each in part.deps
+    )

@@ -387,24 +387,6 @@ class Objects(ABC):
     def attached(self, key: str, name: str) -> Value | None:
         return self._attached.get((key, name))
 
-    def prepared(self, arguments: Arguments, windowed: bool = False) -> Value:
-        """Return what Accelerate, Fabric or apex give back: the same things, wrapped."""
-        for value in arguments.all():
-            for each in leaves_of(value):
-                if isinstance(each, Optimizer):
-                    each.windowed = each.windowed or windowed
-                elif isinstance(each, Named) and is_optimizer_name(each.path) and windowed:
-                    self.named_optimizer(each.path).windowed = True
-        values = [
-            self.named_optimizer(value.path)
-            if isinstance(value, Named)
-            and is_optimizer_name(value.path)
-            and not is_scheduler_name(value.path)
-            else value
-            for value in arguments.positional
-        ]
-        return values[0] if len(values) == 1 else Several(list(values))
-
 
 _NAMELESS = frozenset[type[Value]]((Constant, Named, External, Params, Gradient, Function, Class))
 _COMPUTED = frozenset[type[Value]]((Tensor, Successor))

@@ -7,7 +7,8 @@ import re
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
-from zerograd.lifecycle.judge import Verdict
+from zerograd.lifecycle.judge import Literal, Verdict
+from zerograd.static.engine.conditions import RAISED
 from zerograd.static.engine.ir import Happening, Loop
 from zerograd.static.engine.words import words_of
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
 
 BEFORE = "one iteration back: "
+_CAUGHT = f"{BEFORE}{RAISED}"
 _UPDATES = re.compile(r"scaler\w*\.update\s*\(")
 _NAMES = re.compile(r"[A-Za-z_]\w*")
 _CLEARING = frozenset(("zero", "zeros", "zerograd", "clear", "reset", "retain", "keep"))
@@ -102,3 +104,16 @@ def _is_about_clearing(condition: str, program: Program) -> bool:
         return False
     words = {word for name in _NAMES.findall(atom.text) for word in words_of(name)}
     return not words.isdisjoint(_CLEARING) or any(word.startswith("accum") for word in words)
+
+
+def is_repeated(literals: frozenset[Literal], conditions: frozenset[str]) -> bool:
+    """Were the conditions one iteration back what they are now, as far as is known?
+
+    And was no exception caught then? Who handles one may clear what it left.
+    """
+    return not any(
+        (f"{BEFORE}{key}", not truth) in literals
+        if key in conditions
+        else truth and key.startswith(_CAUGHT)
+        for key, truth in literals
+    )

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import Spot
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.atoms import Atom
-from zerograd.static.engine.conditions import SYNC, Test
+from zerograd.static.engine.branches import Test
+from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.decorators import has_decorator
 from zerograd.static.engine.expressions import evaluate
 from zerograd.static.engine.frame import Frame

@@ -6,7 +6,8 @@ import ast
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
-from zerograd.static.engine.conditions import ALWAYS, branch, test_of
+from zerograd.static.engine.branches import ALWAYS, branch
+from zerograd.static.engine.conditions import test_of
 from zerograd.static.engine.emit import emit
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.training import fill, step

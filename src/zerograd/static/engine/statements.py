@@ -13,8 +13,9 @@ from zerograd.static.engine.assignments import (
     delete,
     peek,
 )
+from zerograd.static.engine.branches import branch
 from zerograd.static.engine.choices import last_choice
-from zerograd.static.engine.conditions import RAISED, branch, opaque_test, test_of
+from zerograd.static.engine.conditions import RAISED, opaque_test, test_of
 from zerograd.static.engine.contexts import read_with
 from zerograd.static.engine.endings import ends_program, leaves
 from zerograd.static.engine.expressions import evaluate, evaluate_parts

@@ -11,6 +11,7 @@ from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Haze
 from zerograd.static.engine.keepers import ask
 from zerograd.static.engine.keys import keys_of
+from zerograd.static.engine.prepared import prepared
 from zerograd.static.engine.scalers import scaler_method
 from zerograd.static.engine.training import (
     clear,
@@ -201,7 +202,7 @@ def thing_method(
         return Arguments([Tensor(keys_of(base)), *arguments.all()], {}).computed()
     if name in ("prepare", "setup", "initialize"):
         windowed = name == "prepare" and "accelerator" in words_of(path)
-        return program.prepared(arguments, windowed=windowed)
+        return prepared(program, arguments, windowed=windowed)
     return _unseen_method(frame, node, base, name, arguments)
 
 

@@ -10,6 +10,7 @@ from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Block, Happening, Haze, Loop, walk
 from zerograd.static.engine.keys import keys_of
+from zerograd.static.engine.prepared import prepared
 from zerograd.static.engine.values import (
     NOTHING,
     Accelerator,
@@ -288,7 +289,7 @@ def accelerator_method(
     if name == "backward":
         fill(frame, node, arguments.first(), arguments)
     elif name in ("prepare", "setup", "setup_optimizers", "prepare_optimizer"):
-        return frame.program.prepared(arguments, windowed=True)
+        return prepared(frame.program, arguments, windowed=True)
     elif name in ("setup_module", "prepare_model", "unwrap_model", "setup_dataloaders"):
         return arguments.first()
     elif name in CLIPS:

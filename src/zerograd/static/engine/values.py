@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from zerograd.static.engine.conditions import Test
+    from zerograd.static.engine.branches import Test
     from zerograd.static.engine.frame import Frame
     from zerograd.static.engine.unit import ClassUnit, Unit
 

@@ -1,0 +1,31 @@
+"""What Accelerate, Fabric and apex give back for what they are handed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.values import Named, Optimizer, Several, Value, leaves_of
+from zerograd.static.engine.words import is_optimizer_name, is_scheduler_name
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.program import Program
+
+
+def prepared(program: Program, arguments: Arguments, windowed: bool = False) -> Value:
+    """Return what Accelerate, Fabric or apex give back: the same things, wrapped."""
+    for value in arguments.all():
+        for each in leaves_of(value):
+            if isinstance(each, Optimizer):
+                each.windowed = each.windowed or windowed
+            elif isinstance(each, Named) and is_optimizer_name(each.path) and windowed:
+                program.named_optimizer(each.path).windowed = True
+    values = [
+        program.named_optimizer(value.path)
+        if isinstance(value, Named)
+        and is_optimizer_name(value.path)
+        and not is_scheduler_name(value.path)
+        else value
+        for value in arguments.positional
+    ]
+    return values[0] if len(values) == 1 else Several(list(values))
