@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.ranks_meet import meeting
 from tests.rules.pages import SECTIONS, Block, blocks, file_name, page, pages, section
+from tests.runtime.processes_under_test import DEADLINE
 from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.rule import Rule, Witness
 from zerograd.rules import ALL_RULES, BY_CODE
@@ -94,32 +95,35 @@ def run(block: Block, script: Path) -> set[tuple[str, int]]:
 
 def run_ranks(script: Path, ranks: int) -> set[tuple[str, int]]:
     """Run the script as the ranks of one distributed run; return what any of them found."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    shared = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     command = [sys.executable, "-m", "tests.rules.live_block", str(script)]
-    processes = [
-        subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=shared | {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(ranks)
-    ]
     found = set()
-    try:
-        for process in processes:
-            out, err = process.communicate(timeout=120)
-            assert process.returncode == 0, err
-            found |= {(code, line) for code, line in json.loads(out.splitlines()[-1])}
-    finally:
-        for process in processes:
-            process.kill()  # of a rank that waits for one that failed
-            process.communicate()
+    with meeting() as where:
+        processes = [
+            subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env={
+                    **os.environ,
+                    **where,
+                    "RANK": str(rank),
+                    "LOCAL_RANK": str(rank),
+                    "WORLD_SIZE": str(ranks),
+                },
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for rank in range(ranks)
+        ]
+        try:
+            for process in processes:
+                out, err = process.communicate(timeout=DEADLINE)
+                assert process.returncode == 0, err
+                found |= {(code, line) for code, line in json.loads(out.splitlines()[-1])}
+        finally:
+            for process in processes:
+                process.kill()  # of a rank that waits for one that failed
+                process.communicate()
     return found
 
 

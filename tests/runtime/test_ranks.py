@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.ranks_meet import free_port
 from tests.runtime.processes_under_test import (
     DEADLINE,
     RUN,
@@ -112,16 +113,8 @@ def test_ranks_started_by_the_script_itself_are_compared_too(tmp_path: Path) -> 
         torch.multiprocessing.spawn(rank, nprocs=2)
     """
     write(tmp_path, ddp=DDP, spawns=spawns)
-    findings = run_json(tmp_path, "spawns.py", PORT=str(_free_port()))
+    findings = run_json(tmp_path, "spawns.py", PORT=str(free_port()))
     assert "ZG601" in [each["code"] for each in findings]
-
-
-def _free_port() -> int:
-    import socket
-
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def start_rank(tmp_path: Path, rank: int, port: int, *words: str) -> subprocess.Popen[str]:
@@ -147,7 +140,7 @@ def wait_until(condition: Any, seconds: float) -> float:
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_killed_rank_does_not_silence_the_other(tmp_path: Path, victim: int) -> None:
     write(tmp_path, alone=ALONE)
-    port = _free_port()
+    port = free_port()
     ranks = [start_rank(tmp_path, rank, port, "--policy", "collect", "alone.py") for rank in (0, 1)]
     try:
         for rank in ranks:
@@ -184,7 +177,7 @@ def slowness() -> float:
 
 def test_machines_meet_through_the_launchers_store(tmp_path: Path) -> None:
     write(tmp_path, ddp=DDP)
-    port = _free_port()
+    port = free_port()
     nodes = []
     for node in (0, 1):
         home = tmp_path / f"node{node}"

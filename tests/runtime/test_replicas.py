@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.ranks_meet import meeting
 
 pytest.importorskip("torch")
 
@@ -36,39 +37,36 @@ FAULTY = {
 @pytest.fixture(scope="module")
 def found():
     """Run all trainings on two ranks once; return what each rank found."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     names = [*SILENT, *FAULTY]
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, str(RANKS), *names],
-            env={
-                **os.environ,
-                "RANK": str(rank),
-                "WORLD_SIZE": "2",
-                "LOCAL_RANK": str(rank),
-                "MASTER_ADDR": "127.0.0.1",
-                "MASTER_PORT": str(port),
-                "OMP_NUM_THREADS": "1",
-            },
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
     results = {}
-    try:
-        for rank in ranks:
-            out, errors = rank.communicate(timeout=240)
-            assert rank.returncode == 0, errors
-            number, _, text = out.strip().splitlines()[-1].partition(" ")
-            results[int(number)] = json.loads(text)
-    finally:
-        for rank in ranks:
-            rank.kill()
-            rank.communicate()
+    with meeting() as where:
+        ranks = [
+            subprocess.Popen(
+                [sys.executable, str(RANKS), *names],
+                env={
+                    **os.environ,
+                    **where,
+                    "RANK": str(rank),
+                    "WORLD_SIZE": "2",
+                    "LOCAL_RANK": str(rank),
+                    "OMP_NUM_THREADS": "1",
+                },
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for rank in range(2)
+        ]
+        try:
+            for rank in ranks:
+                out, errors = rank.communicate(timeout=240)
+                assert rank.returncode == 0, errors
+                number, _, text = out.strip().splitlines()[-1].partition(" ")
+                results[int(number)] = json.loads(text)
+        finally:
+            for rank in ranks:
+                rank.kill()
+                rank.communicate()
     return results
 
 
