@@ -35,6 +35,8 @@ SPLITS = {  # name in the corpus -> folder
     "fifth-development": "fifth_dev",
     "fifth-second": "fifth_second",
     "fifth-held-out": "fifth_held_out",
+    "sixth-development": "sixth_dev",
+    "sixth-held-out": "sixth_held_out",
 }
 
 
