@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding, in_order
 from zerograd.static.engine.buckets import NO_BUCKET, Buckets
+from zerograd.static.engine.computed import computed_used
 from zerograd.static.engine.counters import first_of, once_only
 from zerograd.static.engine.flow import Flow
 from zerograd.static.engine.idle import idle
@@ -86,6 +87,7 @@ def _findings(program: Program) -> Outcome:
     findings.extend(clipped_before_its_loss(program))
     findings.extend(clipped_unfilled(program))
     findings.extend(wiped_before_filled(program))
+    findings.extend(computed_used(program, findings))
     findings.sort(key=lambda finding: not finding.certain)
     return Outcome(in_order(findings), program.unresolved)
 

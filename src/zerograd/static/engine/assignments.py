@@ -151,7 +151,7 @@ def _successor(frame: Frame, leaf: Leaf, name: str) -> Tensor:
     if re.search(rf"\b{name}\.(?:requires_grad|retain_grad)", frame.unit.source.text):
         return Tensor()
     successor = Successor(f"{leaf.key}'")
-    frame.emit(Reset(frozenset((successor.key,))))
+    frame.emit(Reset(frozenset((leaf.key, successor.key))))  # the leaf itself is left behind
     return successor
 
 
