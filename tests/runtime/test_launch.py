@@ -181,6 +181,37 @@ def test_stdout_belongs_to_the_script(tmp_path: Path) -> None:
     assert "No findings" in watched.stderr
 
 
+TRAINS_WITHOUT = """
+import sys, torch
+net = torch.nn.Linear(2, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def train():
+    for _ in range(4):
+        net(torch.ones(1, 2)).sum().backward()
+        opt.step()
+"""
+
+
+def test_an_exception_after_standard_output_was_closed_reads_as_pythons(tmp_path: Path) -> None:
+    script = TRAINS_WITHOUT + "train()\nsys.stdout.close()\nraise RuntimeError('boom')\n"
+    plain, watched = both(tmp_path, script)
+    assert watched.returncode == plain.returncode == 1
+    assert plain.stderr in watched.stderr
+    assert "During handling" not in watched.stderr
+    assert "ZG101 stale-gradient" in watched.stderr
+
+
+@pytest.mark.parametrize("end", ["sys.stderr.close()", "sys.stderr = None"])
+def test_a_script_that_closed_its_standard_error_trains_to_its_end(
+    tmp_path: Path, end: str
+) -> None:
+    script = TRAINS_WITHOUT + f"{end}\ntrain()\nprint(*net.weight.grad.tolist())\nsys.exit('x')\n"
+    plain, watched = both(tmp_path, script)
+    assert (watched.returncode, watched.stdout) == (plain.returncode, plain.stdout)
+    assert watched.returncode == 1 and watched.stdout
+    assert "ZG101 stale-gradient" in watched.stderr  # on the number that it left open
+
+
 def test_an_interrupt_ends_the_process_by_the_signal(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("import time\nprint('up', flush=True)\ntime.sleep(600)\n")
     process = subprocess.Popen(

@@ -38,6 +38,12 @@ if __name__ == "__main__":
             faulty.train()
             os._exit(7)
         assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
+    elif how == "to the end":
+        for _ in range(children):
+            if os.fork() == 0:
+                faulty.train()
+                break
+            assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
     elif how == "subprocess":
         subprocess.run([sys.executable, "-c", "import faulty; faulty.train()"], check=True)
     print("parent ends")
@@ -46,7 +52,10 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize(
     ("how", "children"),
-    [("fork", 2), ("spawn", 1), ("forkserver", 1), ("torch", 1), ("os.fork", 1), ("subprocess", 1)],
+    [
+        *(("fork", 2), ("spawn", 1), ("forkserver", 1), ("torch", 1)),
+        *(("os.fork", 1), ("to the end", 2), ("subprocess", 1)),
+    ],
 )
 def test_children_are_followed_and_reported_once(tmp_path: Path, how: str, children: int) -> None:
     write(tmp_path, starts=STARTS)

@@ -107,6 +107,54 @@ class Trainer:
             self.scaler.update()
 
 
+class Odd(nn.Module):
+    """Has attributes that mean something else than torch's own of the same name."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 1)
+        self.meta = 7
+
+    def named_modules(self, *args, **more):
+        raise RuntimeError("not now")
+
+
+class Refuses(nn.Module):
+    @property
+    def meta(self):
+        raise RuntimeError("not asked for")
+
+
+class Anything:
+    """Has every attribute that it is asked for, and can be called."""
+
+    def __getattr__(self, name):
+        return Anything()
+
+    def __call__(self, *args):
+        return self
+
+
+class OptimizerOfOddParts(torch.optim.SGD):
+    anything = Anything()
+
+
+def test_modules_and_optimizers_of_odd_make_keep_nobody_from_being_told():
+    half_made = nn.Module.__new__(nn.Linear)  # whose __init__ has not been called
+    others = [Odd(), Refuses(), half_made]
+    net = nn.Linear(3, 1)
+    opt = OptimizerOfOddParts(net.parameters(), lr=0.1)
+    with watch(policy="collect") as watching:
+        for n in range(4):
+            if n == 0:
+                opt.zero_grad()
+            net(torch.ones(2, 3)).sum().backward()
+            opt.step()
+    assert told(watching) == [("ZG101", "opt.step()")]
+    assert watching.findings[0].live.parameters == ("weight", "bias")
+    assert not watching.not_checked and len(others) == 3
+
+
 def test_the_advice_names_an_optimizer_that_has_not_been_called_yet():
     with watch(policy="collect") as watching:
         Trainer().train()

@@ -20,6 +20,7 @@ from zerograd.cli.run_report import (
     write_so_far,
 )
 from zerograd.lifecycle.findings import Finding
+from zerograd.runtime.aloud import say
 from zerograd.runtime.children import watch_for_unfollowed
 from zerograd.runtime.launch import Target, end_like_the_script, run_as_main
 from zerograd.runtime.on_import import when_torch_is_imported
@@ -64,6 +65,7 @@ class _Session:
     def __init__(self, options: RunOptions, report: ReportOptions, place: Rank | None) -> None:
         self._report = report
         self._place = place
+        self._pid = os.getpid()
         self._error: BaseException | None = None  # that ended the script
         if place is None:
             self.folder = RunFolder.create(options)
@@ -90,7 +92,7 @@ class _Session:
         try:
             self.process.start()
         except Exception as error:  # a fault of ours must not keep the script from running
-            print(f"zerograd: not watching, a fault of its own ({error!r})", file=sys.stderr)
+            say(f"zerograd: not watching, a fault of its own ({error!r})")
 
     def failed(self, error: BaseException) -> None:
         """An exception ends the script."""
@@ -116,6 +118,8 @@ class _Session:
     def end(self, code: int) -> int:
         """Write the report, if it is this process that writes it; return the exit code."""
         self.process.finish(code)
+        if os.getpid() != self._pid:
+            return code  # a forked child that came to the script's end: its parent reports
         if self._place is None:
             return self._end_alone(code)
         return self._end_as_rank(code, self._place)
@@ -155,10 +159,9 @@ class _Session:
         if everywhere is None:
             own = self._print_once(0, shards)
             if code == 0 and own:
-                print(
+                say(
                     "zerograd: exit 0 although there are findings: another machine may still "
-                    "train, and a failing exit would stop it",
-                    file=sys.stderr,
+                    "train, and a failing exit would stop it"
                 )
             return code
         if place.node == 0:

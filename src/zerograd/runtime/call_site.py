@@ -9,7 +9,7 @@ import re
 import sys
 import sysconfig
 from dataclasses import dataclass
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 import torch
@@ -151,7 +151,8 @@ def _is_wrapper(frame: FrameType) -> bool:
         return False
     if all(callable(getattr(holder, name, None)) for name in _WRAPPED):
         return True
-    own = [each.__code__.co_names for each in vars(holder).values() if hasattr(each, "__code__")]
+    functions = [each for each in vars(holder).values() if isinstance(each, FunctionType)]
+    own = [each.__code__.co_names for each in functions]
     return bool(own) and _TRAINING.isdisjoint(name for names in own for name in names)
 
 

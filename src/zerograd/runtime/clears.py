@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from torch.nn import Module
@@ -71,13 +72,21 @@ class Clears:
         recorder.feed(symbol)
 
 
+def _code_of(value: Any) -> CodeType | None:
+    try:
+        code = getattr(inspect.unwrap(value), "__code__", None)
+    except Exception:  # an object that pretends to have every attribute
+        return None
+    return code if isinstance(code, CodeType) else None
+
+
 def is_inside(holder: Any) -> bool:
     """Is the clear that goes on called by a method of the optimizer itself, as SAM's is?"""
     if isinstance(holder, Module):
         return False
     # Wrappers share their code among many functions; only the innermost tells who is running.
     codes = {
-        getattr(inspect.unwrap(value), "__code__", None)
+        _code_of(value)
         for kind in type(holder).__mro__
         for name, value in vars(kind).items()
         if name != "zero_grad" and callable(value)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 from collections.abc import Callable
 from typing import Any
+
+from zerograd.runtime.aloud import say
 
 _EXECS = ("execv", "execve")  # the others of the family call these two
 
@@ -71,7 +72,4 @@ class Exits:
 
 
 def _tell(error: Exception) -> None:
-    try:
-        sys.stderr.write(f"zerograd: the report of process {os.getpid()} failed ({error!r})\n")
-    except Exception:  # a closed stderr keeps nobody from ending
-        return
+    say(f"zerograd: the report of process {os.getpid()} failed ({error!r})")

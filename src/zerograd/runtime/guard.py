@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import threading
+import weakref
 from collections.abc import Callable
 from inspect import CO_VARARGS
 from types import FrameType
 from typing import Any
 
 from torch._C import DisableTorchFunction
+
+from zerograd.runtime.forks import new_lock
 
 _BESIDE = frozenset({"measured"})  # what happens to no gradient
 
@@ -50,7 +52,7 @@ class Guard:
         passes: Callable[[Exception], bool],
         fail: Callable[[Exception], None],
     ) -> None:
-        self._lock = threading.RLock()
+        self._lock = new_lock(_anew(weakref.WeakMethod(self._lose_track)))
         self._passes = passes
         self._fail = fail
         self.is_deaf = False
@@ -98,6 +100,17 @@ class Guard:
         except Exception as error:
             self.is_deaf = True
             self._fail(error)
+
+
+def _anew(lose_track: weakref.WeakMethod[Callable[[], None]]) -> Callable[[], None]:
+    """Return what a forked child does if another thread was being heard: nobody knows how far."""
+
+    def begin() -> None:
+        act = lose_track()
+        if act is not None:
+            act()
+
+    return begin
 
 
 def _is_brought_by_a_signal(error: BaseException) -> bool:

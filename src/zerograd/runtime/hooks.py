@@ -7,7 +7,6 @@ else here is kept out of graphs.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable
 from itertools import repeat, starmap
 from typing import Any, Protocol
@@ -20,6 +19,7 @@ from torch.optim import optimizer as optimizer_module
 from torch.optim.optimizer import Optimizer
 
 from zerograd.runtime import torch_facts, traced_calls
+from zerograd.runtime.forks import new_lock
 from zerograd.runtime.ride import CLEAR, STEP, Ride
 
 _KEPT_OUT = (
@@ -64,7 +64,7 @@ class Listener(Protocol):
 
 
 _listeners: tuple[Listener, ...] = ()
-_lock = threading.RLock()
+_lock = new_lock()
 _undo: list[Callable[[], object]] = []
 _kept_out = False
 _ride: Ride | None = None

@@ -7,11 +7,11 @@ is None), and it may have come before what other rules wait for.
 from __future__ import annotations
 
 import re
-import sys
 from types import TracebackType
 
 from zerograd.lifecycle.findings import Finding
 from zerograd.rules.absent_gradient_used import RULE
+from zerograd.runtime.aloud import say
 from zerograd.runtime.call_site import kind_of_is_user, site_of
 from zerograd.runtime.ledger import describe
 
@@ -72,7 +72,7 @@ def add_note(error: BaseException, finding: Finding) -> None:
     if hasattr(error, "add_note"):
         error.add_note(text)
     else:  # Python 3.10
-        print(text, file=sys.stderr)
+        say(text)
 
 
 def without_frames_of(error: BaseException, folder: str) -> None:

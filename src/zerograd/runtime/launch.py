@@ -20,8 +20,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.machinery import BuiltinImporter, SourceFileLoader, SourcelessFileLoader
 from pathlib import Path
+from typing import Any
 
 from zerograd.errors import UsageError
+from zerograd.runtime.aloud import say
 
 STDIN = "-"
 _mains: list[types.ModuleType] = []
@@ -197,17 +199,20 @@ def _exit_code(asked: object) -> int:
         if asked.bit_length() > 63:
             return 0xFF  # too large for C: Python takes it as -1
         return asked & 0xFF  # what the system keeps of it
-    print(asked, file=sys.stderr)
+    say(asked)
     return 1
 
 
 def _show(error: BaseException) -> None:
     without_our_frames(error)
-    sys.stdout.flush() if sys.stdout else None
+    _flush(sys.stdout)
     try:
         sys.excepthook(type(error), error, error.__traceback__)
     except BaseException:
-        traceback.print_exception(type(error), error, error.__traceback__)
+        try:
+            traceback.print_exception(type(error), error, error.__traceback__)
+        except (OSError, ValueError):
+            pass  # the script has closed its standard error
 
 
 def _wind_down() -> None:
@@ -228,11 +233,15 @@ def _wind_down() -> None:
         except BaseException as error:
             _show(error)
     for stream in (sys.stdout, sys.stderr):
-        try:
-            if stream is not None:
-                stream.flush()
-        except (OSError, ValueError):
-            pass
+        _flush(stream)
+
+
+def _flush(stream: Any) -> None:
+    try:
+        if stream is not None:
+            stream.flush()
+    except Exception:  # closed, or one of the script's own that cannot
+        return
 
 
 def without_our_frames(error: BaseException) -> None:
@@ -264,7 +273,7 @@ def _stripped(trace: types.TracebackType | None) -> types.TracebackType | None:
 def end_like_the_script(code: int) -> int:
     """Return `code`; after an interrupt, die of the signal, as Python does, so shells can tell."""
     if code == INTERRUPTED and os.name == "posix":
-        sys.stderr.flush()
+        _flush(sys.stderr)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
     return code

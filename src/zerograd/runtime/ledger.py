@@ -324,9 +324,15 @@ def describe(finding: Finding) -> str:
 
 def warn(finding: Finding) -> None:
     """Issue a GradientWarning at the user's own line."""
-    warnings.warn_explicit(
-        describe(finding), GradientWarning, finding.spot.path, finding.spot.line, registry={}
-    )
+    warn_at(finding.spot, describe(finding))
+
+
+def warn_at(spot: Spot, text: str) -> None:
+    """Issue a GradientWarning there, unless the script has closed its standard error."""
+    try:
+        warnings.warn_explicit(text, GradientWarning, spot.path, spot.line, registry={})
+    except (OSError, ValueError):
+        pass  # the finding is kept; that nobody can be warned is no reason to stop
 
 
 def stop_training(finding: Finding) -> None:

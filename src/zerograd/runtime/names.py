@@ -1,11 +1,15 @@
-"""What the user's program calls things: asked only when there is something to tell."""
+"""What the user's program calls things: asked only when there is something to tell.
+
+Names are a courtesy. All objects alive are looked at, those of classes nobody here has seen among
+them, so none of their own code is asked where it can be avoided, and what fails has no name.
+"""
 
 from __future__ import annotations
 
 import gc
 import inspect
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -33,7 +37,7 @@ def parameter_names(parameters: Sequence[Tensor], models: Iterable[Module] = ())
 
 
 def _name(model: Module, wanted: set[int], found: dict[int, str]) -> None:
-    for name, parameter in model.named_parameters():
+    for name, parameter in _parameters_of(model):
         if id(parameter) in wanted:
             for wrapper in _WRAPPERS:
                 name = name.replace(wrapper, "")
@@ -42,24 +46,37 @@ def _name(model: Module, wanted: set[int], found: dict[int, str]) -> None:
                 found[id(parameter)] = name
 
 
+def _parameters_of(model: Module) -> Iterator[tuple[str, Tensor]]:
+    try:
+        yield from Module.named_parameters(model)
+    except Exception:  # not made to its end, or a part of it walks in a way of its own
+        return
+
+
 def _outermost_modules() -> list[Module]:
     modules = [
         each
         for each in gc.get_objects()
         if issubclass(type(each), Module) and not _is_made_by_compiler(each)
     ]
-    inner = {id(child) for module in modules for child in module._modules.values()}
+    inner = {id(child) for module in modules for child in list(_own(module, "_modules").values())}
     return [module for module in modules if id(module) not in inner]
 
 
 def _is_made_by_compiler(module: Module) -> bool:
     """Is it a graph of torch.compile's, which has names of its own for all that it takes in?"""
-    return "dynamo_compile_id" in getattr(module, "meta", ())
+    return "dynamo_compile_id" in _own(module, "meta")
+
+
+def _own(module: Module, name: str) -> dict[str, Any]:
+    """Return what stands in the module itself under this name, if that is a dictionary."""
+    found = object.__getattribute__(module, "__dict__").get(name)
+    return found if hasattr(type(found), "values") and hasattr(type(found), "keys") else {}
 
 
 def has_networks() -> bool:
     """Is any module alive that has parameters? Takes a moment, too."""
-    return any(next(module.parameters(), None) is not None for module in _outermost_modules())
+    return any(next(_parameters_of(module), None) is not None for module in _outermost_modules())
 
 
 def name_in_frames(thing: Any, *, within: bool = False) -> str:
@@ -70,7 +87,10 @@ def name_in_frames(thing: Any, *, within: bool = False) -> str:
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        name = _name_in(frame, thing, within)
+        try:
+            name = _name_in(frame, thing, within)
+        except Exception:  # a variable's own code failed, or another thread changed what it holds
+            name = ""
         if name:
             return name
         frame = frame.f_back

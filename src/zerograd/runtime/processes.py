@@ -13,11 +13,11 @@ import os
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zerograd.runtime.aloud import say
 from zerograd.runtime.exits import Exits
 from zerograd.runtime.on_import import when_torch_is_imported
 
@@ -54,7 +54,7 @@ def _join_run() -> None:
         process = WatchedProcess(folder, folder.options())
         process.start()
     except Exception as error:  # never the reason that a child dies
-        sys.stderr.write(f"zerograd: process {os.getpid()} is not followed ({error!r})\n")
+        say(f"zerograd: process {os.getpid()} is not followed ({error!r})")
         return
     atexit.register(process.finish)
 
@@ -99,7 +99,7 @@ class WatchedProcess:
         self._name = ""
         self._parent: int | None = None
         self._notes: list[str] = []
-        self._saving = threading.Lock()
+        self._saving = threading.RLock()  # a signal handler may end us while we save
         self._changed = False
         self._stop = threading.Event()
         self._started = time.time()
@@ -119,7 +119,8 @@ class WatchedProcess:
         self._watch.start()
         _this = self
         self._exits.put_on()
-        os.register_at_fork(after_in_child=self._after_fork)
+        if hasattr(os, "register_at_fork"):  # not on Windows
+            os.register_at_fork(after_in_child=self._after_fork)
 
     def _new_watch(self, *, trace: bool) -> Any:
         from zerograd.runtime.sanitizer import watch
@@ -336,16 +337,13 @@ class WatchedProcess:
     def _announce(self, finding: Finding) -> None:
         import hashlib
 
-        from zerograd.errors import GradientWarning
+        from zerograd.runtime.ledger import warn_at
 
         key = f"{finding.rule.code} {finding.spot}".encode("utf-8", "replace")
-        if not self.folder.claim("said-" + hashlib.sha1(key).hexdigest()):
+        is_first = self.folder.claim("said-" + hashlib.sha1(key, usedforsecurity=False).hexdigest())
+        if not is_first and self.folder.is_there():
             return
-        text = f"{finding.rule.code} {finding.rule.name}: {finding.message}"
-        registry: dict[Any, Any] = {}
-        warnings.warn_explicit(
-            text, GradientWarning, finding.spot.path, finding.spot.line, registry=registry
-        )
+        warn_at(finding.spot, f"{finding.rule.code} {finding.rule.name}: {finding.message}")
 
     def _leave(self, status: int) -> int:
         """End by `os._exit`, which skips every exit handler."""
@@ -374,7 +372,7 @@ class WatchedProcess:
         self._trace = None
         self._log = None
         self._gather = None
-        self._saving = threading.Lock()
+        self._saving = threading.RLock()  # a signal handler may end us while we save
         self._started = time.time()
         if self._watch is not None and not self._stop.is_set():
             # What the parent has seen is the parent's too: the child starts a watch of its own.

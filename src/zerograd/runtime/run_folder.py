@@ -20,6 +20,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from zerograd.errors import UsageError
+
 if TYPE_CHECKING:
     from zerograd.trace.format import Header
 
@@ -105,9 +107,15 @@ class RunFolder:
 
     @classmethod
     def create(cls, options: RunOptions) -> RunFolder:
-        _sweep()
-        folder = cls(tempfile.mkdtemp(prefix=_PREFIX))
-        folder.write_options(options)
+        try:
+            _sweep()
+            folder = cls(tempfile.mkdtemp(prefix=_PREFIX))
+            folder.write_options(options)
+        except OSError as error:
+            raise UsageError(
+                f"the temporary folder cannot be used ({error.strerror or error}).\n"
+                "  Make room there, or set TMPDIR to a folder that can be written."
+            ) from error
         folder.live_as(_ROOT)
         return folder
 
@@ -137,9 +145,15 @@ class RunFolder:
         """Return True to the first process of the run that asks for this name, and only to it."""
         try:
             os.close(os.open(self.path / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except (FileExistsError, FileNotFoundError):
+            return False  # another process was quicker, or has ended the run
         except OSError:
-            return False
+            return True  # a full disk: rather twice than never
         return True
+
+    def is_there(self) -> bool:
+        """Is the run still going on? Its end takes the folder away."""
+        return self.path.is_dir()
 
     def is_claimed(self, name: str) -> bool:
         return (self.path / name).exists()
@@ -149,9 +163,12 @@ class RunFolder:
         if fcntl is None:
             return
         # Kept open to the end of the process; children do not inherit this kind of lock.
-        file = (self.path / f"{name}.lock").open("w")
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        self._locks.append(file)
+        try:
+            file = (self.path / f"{name}.lock").open("w")
+            self._locks.append(file)
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return  # the run has ended, no file can be opened, or none can be locked there
 
     def lives(self, name: str) -> bool:
         """Does the process of this shard live? Not to be asked about one's own."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Literal, ParamSpec, TypeVar
@@ -19,8 +17,10 @@ from zerograd.lifecycle.state import BucketState
 from zerograd.rules import ALL_RULES
 from zerograd.rules.selection import select_rules
 from zerograd.runtime import hooks, ledger
+from zerograd.runtime.aloud import say
 from zerograd.runtime.decorated import within
 from zerograd.runtime.feeding import TraceSink
+from zerograd.runtime.forks import new_lock
 from zerograd.runtime.guard import Guard
 from zerograd.runtime.last_exception import (
     add_note,
@@ -38,7 +38,7 @@ _POLICIES = ("warn", "raise", "collect")
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 _active: list[Sanitizer] = []
-_lock = threading.RLock()
+_lock = new_lock()
 
 
 class Sanitizer:
@@ -258,7 +258,7 @@ class Sanitizer:
         guard = self._guard
         if guard is not None:
             hooks.remove(guard)
-        print(self._failure, file=sys.stderr)
+        say(self._failure)
 
 
 watch = Sanitizer
