@@ -178,6 +178,8 @@ def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Val
     if path == "exec" or (path == "eval" and frame.bare):
         frame.emit(Haze(None, whole=True))  # code that is made elsewhere may do all
         return NOTHING
+    if path == "super" and isinstance(frame.self_value, Instance) and frame.owner is not None:
+        return Super(frame.self_value, frame.owner)
     function, *columns = arguments.positional or [NOTHING]
     if path == "map" and isinstance(function, Function):
         return mapped(frame, node, function, columns)
@@ -276,6 +278,8 @@ def _method(frame: Frame, node: ast.Call, base: Value, name: str) -> Value:
     if type(base) in _SCOPES:
         callee = program.attribute(frame, base, name)
         if callee is NOTHING and type(base) is Super:
+            if name == "__init__":
+                return NOTHING
             return _framework_method(frame, node, base.of, name, Arguments.of(frame, node))
         return _call_value(frame, node, callee)
     if type(base) is External:

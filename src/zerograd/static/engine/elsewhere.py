@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
@@ -13,7 +13,7 @@ from zerograd.static.engine.ir import Block, Happening, walk
 from zerograd.static.engine.keys import touches
 from zerograd.static.engine.unit import ClassUnit, FunctionNode
 from zerograd.static.engine.values import Function, Instance, Named, Optimizer, Value
-from zerograd.static.engine.words import is_optimizer_name
+from zerograd.static.engine.words import is_optimizer_name, words_of
 
 if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
@@ -26,6 +26,7 @@ _CLEARED = re.compile(r"(?<![\w.])([\w.]+)\.zero_grads?\s*\(")
 _OWN_CLEAR = re.compile(r"(?<![\w.])self\.(\w+(?:\.\w+)?)\.zero_grads?\s*\(")
 _MAY_CLEAR = re.compile(r"zero_|\.grad\b(?!\s+is\b)|set_to_none")
 _OF_TORCH = frozenset(("torch", "torchvision", "torchaudio", "numpy"))
+_TESTING = frozenset(("test", "eval", "evaluate", "validate", "validation", "valid", "predict"))
 _COMMON = frozenset(("step", "update", "train", "forward", "run", "__call__"))
 
 
@@ -42,26 +43,39 @@ def others_clear(program: Program, function: Function, cls: ClassUnit | None, bl
         unit.source, name, owner
     ):
         return True
-    for each in program.lineage(cls) if cls is not None else ():
-        for method in each.methods.values():
-            text = each.unit.text_of(method)
-            if method is function.node or not _CLEARING.search(text):
-                continue
-            if id(method) in program.called and re.search(rf"\.{method.name}\s*\(", own):
-                continue  # called from here, so its clear has been seen
-            if not _is_apart(text, name, optimizers) and not _is_of_others(
-                program, function, text, block
-            ):
-                return True
+    for each, method in _inherited(program, cls) if cls is not None else ():
+        text = each.unit.text_of(method)
+        if method is function.node or not _CLEARING.search(text):
+            continue
+        if not _TESTING.isdisjoint(words_of(method.name)):
+            continue  # it runs when the training has paused, and not between two batches
+        if id(method) in program.called and re.search(rf"\.{method.name}\s*\(", own):
+            continue  # called from here, so its clear has been seen
+        if not _is_apart(text, name, optimizers) and not _is_of_others(
+            program, function, text, block
+        ):
+            return True
     if cls is not None:
         spelled = rf"\b{cls.name}\b" + ("" if owner else rf"|\.{name}\s*\(")
+        around: list[ast.AST] = [each.node for each in program.lineage(cls)]  # asked by now
     else:
         spelled = rf"(?<!def )\b{re.escape(name)}\b"
+        around = [function.node]
     concerned = re.compile(spelled)
     return any(
         _CLEARING.search(text) and concerned.search(text)
-        for text in _texts_beside(program, cls.node if cls is not None else function.node, name)
+        for text in _texts_beside(program, around, name)
     )
+
+
+def _inherited(program: Program, cls: ClassUnit) -> Iterator[tuple[ClassUnit, FunctionNode]]:
+    """Yield the methods that an object of a class has, each with the class that it is from."""
+    found: dict[str, str] = {}  # what those have in them that stand in front
+    for each in program.lineage(cls):
+        for name, method in each.methods.items():
+            if name not in found or f".{name}(" in found[name]:  # super() may be asked as well
+                found[name] = each.unit.text_of(method)
+                yield each, method
 
 
 def _stepped(block: Block) -> frozenset[str]:
@@ -167,7 +181,7 @@ def is_cleared_outside(program: Program, maker: ast.AST | None) -> bool:
     """Does something beside clear for a loss that is not its own?"""
     return any(
         _CLEARING.search(text) and ".backward(" not in text
-        for text in _texts_beside(program, maker, "")
+        for text in _texts_beside(program, (maker,), "")
     )
 
 
@@ -180,17 +194,39 @@ def is_cleared_by_takers(program: Program, maker: Function) -> bool:
     name = getattr(maker.node, "name", "")
     if project is None or project.is_named_by_clearers(unit.source, name):
         return True
-    return any(_CLEARING.search(text) for text in _texts_beside(program, maker.node, ""))
+    return any(_CLEARING.search(text) for text in _texts_beside(program, (maker.node,), ""))
 
 
-def _texts_beside(program: Program, own: ast.AST | None, name: str) -> Iterator[str]:
+def _texts_beside(program: Program, own: Sequence[ast.AST | None], name: str) -> Iterator[str]:
     """Yield the text of each other function, class and statement that may call `name`."""
     unit = program.main
-    for node in unit.source.tree.body:
-        if node is own:
+    for node in _at_the_top(unit.source.tree.body):
+        if any(node is each for each in own):
             continue
         text = unit.text_of(node)
-        own_method = isinstance(node, ast.ClassDef) and f"def {name}(" in text
-        if name and own_method and f".{name}(" not in text:
-            continue  # a class that has its own, and does not ask for this one
+        if name and isinstance(node, ast.ClassDef) and f"def {name}(" in text:
+            # It has its own: what it asks itself for, it does not ask of this one.
+            text = text.replace(f"self.{name}(", "")
+            if f".{name}(" not in text:
+                continue
         yield text
+
+
+def _at_the_top(body: Sequence[ast.AST]) -> Iterator[ast.AST]:
+    """Yield the statements of a module, and those of its branches if these define anything."""
+    for node in body:
+        inner = [
+            each
+            for part in ("body", "orelse", "finalbody", "handlers")
+            for each in getattr(node, part, ())
+        ]
+        if isinstance(node, ast.If | ast.Try | ast.ExceptHandler) and any(map(_defines, inner)):
+            yield from _at_the_top(inner)
+        else:
+            yield node
+
+
+def _defines(node: ast.AST) -> bool:
+    if isinstance(node, ast.If | ast.Try | ast.ExceptHandler):
+        return any(map(_defines, (*node.body, *getattr(node, "orelse", ()))))
+    return isinstance(node, ast.ClassDef | FunctionNode)

@@ -253,6 +253,7 @@ class Judgement(Leaks):
                 lost = late or self._losses.told(node, buckets)
                 if lost is None and (state.lost is None or state.lost.shared):
                     lost = late = self._losses.comes_after(node, buckets, for_others=True)
+                lost = lost or self._losses.between(node, buckets)
                 state = replace(state, lost=lost or state.lost)
             finding = self._finding(node, code, state, certain)
             if late is not None:  # the order of these two is the fault, wherever they are written

@@ -32,6 +32,7 @@ _READING = frozenset(
         *("saver", "writer", "summary", "show", "plot", "ema", "average", "get", "set", "count"),
         *("monitor", "track", "tracker", "watch", "info", "freeze", "stop", "stopping", "early"),
         *("step", "update", "eval", "test", "validate", "register", "describe", "history"),
+        *("observe", "observer", "record", "recorder", "report", "reporter", "inspect", "display"),
     )
 )
 

@@ -40,6 +40,22 @@ class LostLosses:
                 return each.lost
         return None
 
+    def between(self, step: Happening, buckets: tuple[str, ...]) -> Drop | None:
+        """Return a loss of this very round that a clear throws away before the step."""
+        order = self._buckets.happenings
+        here = [each for each in order[: order.index(step)] if each.loop is step.loop]
+        drops = [each.lost for each in self._held(step, buckets)]
+        clears = {each.clear for each in drops if each is not None and each.finite}
+        for number, clear in enumerate(here):
+            if clear.kind is not EventKind.CLEAR or clear.spot not in clears:
+                continue
+            before = {each.spot for each in here[:number]}
+            for state in self._held(clear, buckets):
+                for each in reversed(state.contributions):
+                    if each.spot in before and each.used_by <= each.read_by:
+                        return Drop(each.spot, clear.spot)
+        return None
+
     def comes_after(
         self, step: Happening, buckets: tuple[str, ...], *, for_others: bool = False
     ) -> Drop | None:

@@ -73,6 +73,7 @@ def roots(program: Program) -> Iterator[Root]:
         for function, _ in _methods(program, cls):
             if id(function.node) not in program.called:
                 yield from _read(program, function, cls)
+                program.called.add(id(function.node))
     yield from _left_over(program)
 
 
@@ -259,9 +260,24 @@ def _computes_its_loss(program: Program, function: ast.AST, block: Block) -> boo
         isinstance(node, Happening)
         and node.kind is EventKind.BACKWARD
         and node.loop is None
-        and (not program.networks.isdisjoint(node.keys or ()) or _is_loss_of(node, own))
+        and (
+            not program.networks.isdisjoint(node.keys or ())
+            or _is_loss_of(node, own)
+            or _is_loss_of(node, _computed_around(node))
+        )
         for node in walk(block)
     )
+
+
+def _computed_around(node: Happening) -> frozenset[str]:
+    """Return the names that the function around an event gives a value and is not handed."""
+    line = node.spot.line
+    around = [
+        each
+        for each in node.unit.statements()
+        if isinstance(each, FunctionNode) and each.lineno <= line <= (each.end_lineno or 0)
+    ]
+    return _computed_in(max(around, key=lambda each: each.lineno)) if around else frozenset()
 
 
 def _computed_in(function: ast.AST) -> frozenset[str]:

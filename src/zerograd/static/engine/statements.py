@@ -255,6 +255,7 @@ def _takes_all(case: Any) -> bool:
 
 def _define(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
     if frame.unit.functions.get(node.name) is node:
+        frame.locals.pop(node.name, None)  # an earlier one of that name, if there was any
         return
     scope = {**frame.closure, **frame.locals}
     function = Function(node, frame.unit, closure=scope, owner=frame.owner)
@@ -272,8 +273,10 @@ def _class(frame: Frame, node: ast.ClassDef) -> None:
     if not stands_in and (known is None or known.node is not node):
         cls = ClassUnit(node, frame.unit)
         frame.locals[node.name] = Class(cls)
-        if frame.node is not None and frame.unit is frame.program.main:
+        if frame.unit is frame.program.main:
             frame.program.inner_classes.append(cls)
+    elif not stands_in:
+        frame.locals.pop(node.name, None)  # an earlier one of that name, if there was any
 
 
 def _import(frame: Frame, node: ast.Import | ast.ImportFrom) -> None:

@@ -49,6 +49,9 @@ from zerograd.static.engine.words import (
     CLIPS,
     clears_by_name,
     fills_by_name,
+    is_environment_name,
+    is_follower_name,
+    is_loss_name,
     is_network_name,
     is_optimizer_name,
     is_pipeline_name,
@@ -73,11 +76,10 @@ _SAME = frozenset(
         "type",
         "contiguous",
         "requires_grad_",
-        "prepare_model",
-        "unwrap_model",
         "compile",
     ]
 )
+_WRAPPERS = frozenset(["prepare_model", "unwrap_model"])  # of who is handed a network
 _CUTS = frozenset(["detach", "item", "tolist", "numpy", "detach_", "clone_detached", "new_tensor"])
 _OF_TENSORS = frozenset(
     [
@@ -153,7 +155,7 @@ def thing_method(
         if name == "step" and arguments.all() and is_pipeline_name(receiver or path):
             frame.emit(Haze(None, whole=False))  # the schedule of a pipeline goes back by itself
         is_several = isinstance(arguments.first(), Several) and is_handed_a_loss(arguments)
-        if name == "step" and is_several:
+        if name == "step" and is_several and not is_environment_name(receiver or path):
             frame.emit(Haze(None, whole=True))  # it weighs the losses of tasks, and goes backward
         if name != "step" and isinstance(base, Named):
             ask(frame, base, name)
@@ -185,7 +187,8 @@ def thing_method(
         return _parts(base, name)
     if name == "load_state_dict" and not isinstance(base, Optimizer):
         # Put back to where it was, it may step on the same gradients again.
-        frame.emit(Haze(keys_of(base) or None, whole=True, spent=True))
+        if not (isinstance(base, Named) and is_follower_name(path)):
+            frame.emit(Haze(keys_of(base) or None, whole=True, spent=True))
         return NOTHING
     if name in _SILENT and not (name == "log" and isinstance(base, Tensor | Leaf)):
         return NOTHING
@@ -196,6 +199,8 @@ def thing_method(
         return arguments.computed()
     if isinstance(base, Tensor | Leaf | Params):
         return _tensor_method(frame, node, base, name, arguments)
+    if name in _WRAPPERS:
+        return arguments.first() if arguments.positional else base
     if name in _SAME:
         return base
     if name in _OF_TENSORS:
@@ -296,7 +301,8 @@ def _unseen_method(
         clear_by_hook(frame, f"{base.path}.{name}", arguments)
         ask(frame, base, name)
         last = base.path.rsplit(".", 1)[-1].split("@", 1)[0]
-        if is_emptying(name) and f"{last}.backward(" in frame.unit.source.text:
+        is_tape = f"{last}.backward(" in frame.unit.source.text and not is_loss_name(last)
+        if is_emptying(name) and is_tape:
             frame.emit(Haze(None, whole=True))  # a tape: what goes back by it, it may clear
         if name in _LOOKUPS and isinstance(arguments.first(), Constant):
             return Named(f"{base.path}[{arguments.first().value!r}]")  # type: ignore[attr-defined]

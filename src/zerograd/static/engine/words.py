@@ -73,6 +73,11 @@ _TRAINABLE = frozenset(
         *("unet", "vae", "autoencoder", "module"),
     )
 )
+# words in the names of networks that follow another one, or are kept to compare with
+_FOLLOWING = frozenset(
+    ("target", "targets", "teacher", "ema", "ref", "reference", "old", "frozen", "swa", "averaged")
+)
+_ENVIRONMENTS = frozenset(("env", "envs", "environment", "environments", "simulator", "gym"))
 _PIPELINES = frozenset(("pp", "pipe", "pipeline", "stage", "schedule"))
 _LOSSES = frozenset(("loss", "losses", "criterion", "crit", "cri", "objective", "mse", "bce", "ce"))
 _ABOUT_MODELS = frozenset(
@@ -206,6 +211,16 @@ def is_data_name(path: str) -> bool:
 
 
 @_remembered
+def is_follower_name(path: str) -> bool:
+    """Is it, by its name, a network that follows another, and that no optimizer trains?"""
+    return not _FOLLOWING.isdisjoint(words_of(path.rsplit(".", 1)[-1].split("@", 1)[0]))
+
+
+def is_environment_name(path: str) -> bool:
+    """Is it, by its name, a world to act in, which is stepped with actions?"""
+    return not _ENVIRONMENTS.isdisjoint(words_of(path.split("@", 1)[0]))
+
+
 def is_pipeline_name(path: str) -> bool:
     """Does the name suggest what runs the stages of a pipeline, forward and back?"""
     return not _PIPELINES.isdisjoint(words_of(path))
