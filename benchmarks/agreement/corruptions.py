@@ -11,7 +11,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from zerograd.lifecycle import judge, machine
@@ -75,9 +75,9 @@ def _wrong_cell(kind: EventKind, phase: Phase) -> Advance:
         if event.kind is not kind or bucket not in event.reach or _phase(state) is not phase:
             return after
         if after.contributions:
-            return replace(after, contributions=())
+            return after._replace(contributions=())
         kept = state.contributions or (Contribution("made up", event.spot, event.fills),)
-        return replace(after, contributions=kept)
+        return after._replace(contributions=kept)
 
     return advance
 
@@ -87,7 +87,7 @@ def _unmarked(kind: EventKind, mark: str) -> Advance:
 
     def advance(state: BucketState, event: Event, bucket: str) -> BucketState:
         after = machine.advance(state, event, bucket)
-        return replace(after, **{mark: getattr(state, mark)}) if event.kind is kind else after
+        return after._replace(**{mark: getattr(state, mark)}) if event.kind is kind else after
 
     return advance
 
@@ -95,8 +95,8 @@ def _unmarked(kind: EventKind, mark: str) -> Advance:
 def _never_early() -> Advance:
     def advance(state: BucketState, event: Event, bucket: str) -> BucketState:
         after = machine.advance(state, event, bucket)
-        kept = tuple(replace(each, early=None, early_by="") for each in after.contributions)
-        return replace(after, contributions=kept)
+        kept = tuple(each._replace(early=None, early_by="") for each in after.contributions)
+        return after._replace(contributions=kept)
 
     return advance
 

@@ -11,7 +11,6 @@ import itertools
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -98,5 +97,5 @@ def test_a_corruption_that_is_not_noticed_changes_nothing() -> None:
         for scaler in ("", "scaler")
     ]
     for rule, state, event in itertools.product(asked, states, events):
-        marked = replace(state, lost=Drop(spot, spot))
+        marked = state._replace(lost=Drop(spot, spot))
         assert rule.broken_by(state, event) == rule.broken_by(marked, event), rule.code

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -156,13 +155,12 @@ def but(kind: EventKind, change: Callable[[BucketState, BucketState], BucketStat
 
 
 def forgetful(before: BucketState, after: BucketState) -> BucketState:
-    return replace(after, contributions=after.contributions[-1:])
+    return after._replace(contributions=after.contributions[-1:])
 
 
 def unused(before: BucketState, after: BucketState) -> BucketState:
-    return replace(
-        after,
-        contributions=tuple(replace(each, used_by=frozenset()) for each in after.contributions),
+    return after._replace(
+        contributions=tuple(each._replace(used_by=frozenset()) for each in after.contributions),
     )
 
 
@@ -171,19 +169,19 @@ WRONG: dict[str, tuple[EventKind, Move_]] = {
     "a clear clears other buckets": (EventKind.CLEAR, everywhere(EventKind.CLEAR)),
     "a clear keeps the contributions": (
         EventKind.CLEAR,
-        but(EventKind.CLEAR, lambda old, new: replace(new, contributions=old.contributions)),
+        but(EventKind.CLEAR, lambda old, new: new._replace(contributions=old.contributions)),
     ),
     "a clear to zero leaves None": (
         EventKind.CLEAR,
-        but(EventKind.CLEAR, lambda old, new: replace(new, absent=True)),
+        but(EventKind.CLEAR, lambda old, new: new._replace(absent=True)),
     ),
     "a clear to None leaves zeros": (
         EventKind.CLEAR,
-        but(EventKind.CLEAR, lambda old, new: replace(new, absent=old.absent)),
+        but(EventKind.CLEAR, lambda old, new: new._replace(absent=old.absent)),
     ),
     "a clear loses nothing": (
         EventKind.CLEAR,
-        but(EventKind.CLEAR, lambda old, new: replace(new, lost=None)),
+        but(EventKind.CLEAR, lambda old, new: new._replace(lost=None)),
     ),
     "a backward does nothing": (EventKind.BACKWARD, without(EventKind.BACKWARD)),
     "a backward fills all": (EventKind.BACKWARD, everywhere(EventKind.BACKWARD)),
@@ -191,27 +189,27 @@ WRONG: dict[str, tuple[EventKind, Move_]] = {
     "a backward makes all fresh": (EventKind.BACKWARD, but(EventKind.BACKWARD, unused)),
     "a backward leaves None": (
         EventKind.BACKWARD,
-        but(EventKind.BACKWARD, lambda old, new: replace(new, absent=old.absent)),
+        but(EventKind.BACKWARD, lambda old, new: new._replace(absent=old.absent)),
     ),
     "an assignment does nothing": (EventKind.ASSIGN, without(EventKind.ASSIGN)),
     "an assignment adds": (EventKind.ASSIGN, MOVES[EventKind.BACKWARD]),
     "an assignment leaves None": (
         EventKind.ASSIGN,
-        but(EventKind.ASSIGN, lambda old, new: replace(new, absent=old.absent)),
+        but(EventKind.ASSIGN, lambda old, new: new._replace(absent=old.absent)),
     ),
     "a step does nothing": (EventKind.STEP, without(EventKind.STEP)),
     "a step uses other buckets": (EventKind.STEP, everywhere(EventKind.STEP)),
     "a step clears": (
         EventKind.STEP,
-        but(EventKind.STEP, lambda old, new: replace(new, contributions=())),
+        but(EventKind.STEP, lambda old, new: new._replace(contributions=())),
     ),
     "a step makes all fresh": (EventKind.STEP, but(EventKind.STEP, unused)),
     "a step uses the newest only": (
         EventKind.STEP,
         but(
             EventKind.STEP,
-            lambda old, new: replace(
-                new, contributions=(*old.contributions[:-1], *new.contributions[-1:])
+            lambda old, new: new._replace(
+                contributions=(*old.contributions[:-1], *new.contributions[-1:])
             ),
         ),
     ),
@@ -223,41 +221,40 @@ WRONG_SCALE: dict[str, tuple[EventKind, Move_]] = {
     "an unscale does nothing": (EventKind.UNSCALE, without(EventKind.UNSCALE)),
     "an unscale keeps the factor": (
         EventKind.UNSCALE,
-        but(EventKind.UNSCALE, lambda old, new: replace(new, scaled=old.scaled)),
+        but(EventKind.UNSCALE, lambda old, new: new._replace(scaled=old.scaled)),
     ),
     "an unscale leaves no mark": (
         EventKind.UNSCALE,
-        but(EventKind.UNSCALE, lambda old, new: replace(new, unscaled="")),
+        but(EventKind.UNSCALE, lambda old, new: new._replace(unscaled="")),
     ),
     "an update is never early": (
         EventKind.SCALER_UPDATE,
-        lambda state, event, reached: replace(
-            MOVES[EventKind.SCALER_UPDATE](state, event, reached),
-            contributions=state.contributions,
-        ),
+        lambda state, event, reached: MOVES[EventKind.SCALER_UPDATE](
+            state, event, reached
+        )._replace(contributions=state.contributions),
     ),
     "a step keeps the factor": (
         EventKind.STEP,
-        but(EventKind.STEP, lambda old, new: replace(new, scaled=old.scaled)),
+        but(EventKind.STEP, lambda old, new: new._replace(scaled=old.scaled)),
     ),
     "a step awaits no update": (
         EventKind.STEP,
-        but(EventKind.STEP, lambda old, new: replace(new, awaiting=old.awaiting)),
+        but(EventKind.STEP, lambda old, new: new._replace(awaiting=old.awaiting)),
     ),
     "a backward leaves no factor": (
         EventKind.BACKWARD,
-        but(EventKind.BACKWARD, lambda old, new: replace(new, scaled="")),
+        but(EventKind.BACKWARD, lambda old, new: new._replace(scaled="")),
     ),
     "a clear keeps the factor": (
         EventKind.CLEAR,
-        but(EventKind.CLEAR, lambda old, new: replace(new, scaled=old.scaled)),
+        but(EventKind.CLEAR, lambda old, new: new._replace(scaled=old.scaled)),
     ),
     "an update does nothing": (EventKind.SCALER_UPDATE, without(EventKind.SCALER_UPDATE)),
     "an update takes the factor out": (
         EventKind.SCALER_UPDATE,
-        lambda state, event, reached: replace(
-            MOVES[EventKind.SCALER_UPDATE](state, event, reached), unscaled="s", scaled=""
-        ),
+        lambda state, event, reached: MOVES[EventKind.SCALER_UPDATE](
+            state, event, reached
+        )._replace(unscaled="s", scaled=""),
     ),
 }
 

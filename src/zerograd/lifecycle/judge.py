@@ -124,10 +124,9 @@ class Judge:
         """
         state = self._states.get(bucket)
         if state is not None:
-            self._states[bucket] = replace(
-                state,
+            self._states[bucket] = state._replace(
                 contributions=tuple(
-                    replace(each, used_by=each.used_by | {heir}) if owner in each.used_by else each
+                    each._replace(used_by=each.used_by | {heir}) if owner in each.used_by else each
                     for each in state.contributions
                 ),
             )

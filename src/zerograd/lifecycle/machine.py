@@ -8,7 +8,6 @@ together. Both are total: every kind in every state, and neither raises.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.state import (
@@ -62,8 +61,7 @@ def _clear(state: BucketState, event: Event, reached: bool) -> BucketState:
     lost = state.lost
     if not event.inside:  # what is held was seen to come, whatever was there before
         lost = _dropped(state, event) or lost
-    return replace(
-        state,
+    return state._replace(
         contributions=(),
         scaled="",
         unscaled="",
@@ -90,23 +88,22 @@ def _left_alone(state: BucketState, emptied: frozenset[str]) -> BucketState:
     """Whoever was emptied has no part any more in the losses that are still held here."""
     if not any(each.fills & emptied for each in state.contributions):
         return state
-    held = tuple(replace(each, fills=each.fills - emptied) for each in state.contributions)
-    return replace(state, contributions=_bounded(held))
+    held = tuple(each._replace(fills=each.fills - emptied) for each in state.contributions)
+    return state._replace(contributions=_bounded(held))
 
 
 def _backward(state: BucketState, event: Event, reached: bool) -> BucketState:
     if state.lost is not None and state.lost.shared:
-        state = replace(state, lost=None)  # this is the loss that the next step is about
+        state = state._replace(lost=None)  # this is the loss that the next step is about
     if not reached:
-        return replace(state, suspicion=None) if state.suspicion else state
+        return state._replace(suspicion=None) if state.suspicion else state
     new = Contribution(event.backward or str(event.spot), event.spot, event.fills)
     # Whoever stepped on an older contribution until now did so before this backward.
     older = (
-        each if each.before == each.used_by else replace(each, before=each.used_by)
+        each if each.before == each.used_by else each._replace(before=each.used_by)
         for each in state.contributions
     )
-    return replace(
-        state,
+    return state._replace(
         contributions=_bounded((*older, new)),
         scaled=event.scaler or state.scaled,
         absent=False,
@@ -119,8 +116,7 @@ def _assign(state: BucketState, event: Event, reached: bool) -> BucketState:
     if not reached:
         return state
     new = Contribution(event.backward or str(event.spot), event.spot, event.fills)
-    return replace(
-        state,
+    return state._replace(
         contributions=(new,),
         scaled=event.scaler,
         unscaled="",
@@ -135,8 +131,7 @@ def _assign(state: BucketState, event: Event, reached: bool) -> BucketState:
 def _unscale(state: BucketState, event: Event, reached: bool) -> BucketState:
     if not reached:
         return state
-    return replace(
-        state,
+    return state._replace(
         scaled="",
         unscaled=event.scaler or state.scaled,
         halfway=state.halfway | {event.owner} if event.scaler and event.owner else state.halfway,
@@ -152,14 +147,12 @@ def _step(state: BucketState, event: Event, reached: bool) -> BucketState:
         if suspicion is not None and owner in suspicion.own.fills:
             suspicion = None
         if not any(owner in each.fills for each in state.contributions):
-            return state if suspicion is state.suspicion else replace(state, suspicion=suspicion)
-        return replace(
-            state,
+            return state if suspicion is state.suspicion else state._replace(suspicion=suspicion)
+        return state._replace(
             contributions=_use(state.contributions, event, only_filled=True),
             suspicion=suspicion,
         )
-    return replace(
-        state,
+    return state._replace(
         contributions=_use(state.contributions, event, only_filled=False),
         # scaler.step takes the factor out itself if unscale_ has not
         scaled="" if event.scaler else state.scaled,
@@ -192,12 +185,12 @@ def _scaler_update(state: BucketState, event: Event, reached: bool) -> BucketSta
     # An update reaches every bucket of that scaler, wherever it stands.
     if event.scaler and event.scaler in (state.scaled, state.unscaled):
         early = tuple(
-            replace(each, early=each.early or event.spot, early_by=each.early_by or event.scaler)
+            each._replace(early=each.early or event.spot, early_by=each.early_by or event.scaler)
             for each in state.contributions
         )
-        state = replace(state, contributions=_bounded(early))
+        state = state._replace(contributions=_bounded(early))
     if (state.awaiting or state.halfway) and event.scaler in ("", state.due):
-        state = replace(state, awaiting=frozenset(), halfway=frozenset(), due="")
+        state = state._replace(awaiting=frozenset(), halfway=frozenset(), due="")
     return state
 
 
@@ -220,8 +213,7 @@ def _use(
 
 def _used(contribution: Contribution, event: Event, only_filled: bool) -> Contribution:
     owner = frozenset({event.owner})
-    return replace(
-        contribution,
+    return contribution._replace(
         used_by=contribution.used_by | owner,
         read_by=contribution.read_by | (owner if event.leaf else frozenset()),
         # a holder's own step is what its trail is about
@@ -244,8 +236,7 @@ def _bounded(contributions: tuple[Contribution, ...]) -> tuple[Contribution, ...
 
 
 def _joined(older: Contribution, newer: Contribution) -> Contribution:
-    return replace(
-        newer,
+    return newer._replace(
         fills=older.fills & newer.fills,
         used_by=older.used_by & newer.used_by,
         read_by=older.read_by | newer.read_by,

@@ -1,9 +1,12 @@
-"""What a bucket holds: small, frozen, hashable, finitely many."""
+"""What a bucket holds: small, frozen, hashable, finitely many.
+
+Tuples with names, because states are compared and looked up at every event.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from zerograd.lifecycle.events import Spot
 
@@ -19,8 +22,7 @@ class Phase(Enum):
     STALE = "stale"  # new contributions on top of spent ones
 
 
-@dataclass(frozen=True, slots=True)
-class Contribution:
+class Contribution(NamedTuple):
     """What one backward, or one assignment, left in a bucket."""
 
     backward: str
@@ -34,8 +36,7 @@ class Contribution:
     early_by: str = ""  # the scaler of that update
 
 
-@dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(NamedTuple):
     """A clear that threw away what no step has used.
 
     `shared` is weaker: another optimizer has stepped on that loss, so nothing is lost for all.
@@ -48,8 +49,7 @@ class Drop:
     shared: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Suspicion:
+class Suspicion(NamedTuple):
     """A step that looks leaked, until another optimizer shares its loss."""
 
     owner: str
@@ -58,8 +58,7 @@ class Suspicion:
     own: Contribution  # the loss that this owner meant to step on
 
 
-@dataclass(frozen=True, slots=True)
-class BucketState:
+class BucketState(NamedTuple):
     """One bucket: its contributions in order of arrival, and the marks beside them.
 
     The phase is not stored: it follows from which contributions an owner has

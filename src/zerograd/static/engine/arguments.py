@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from zerograd.static.engine.values import (
     CONTAINERS,
     NOTHING,
+    Bound,
+    Function,
     Instance,
     Leaf,
     Mapping,
@@ -153,6 +155,9 @@ class Arguments:
             positional = [positional[0], *rest]
         return Several([*positional, *named])
 
+    def has_functions(self) -> bool:
+        return self._has_any(_FUNCTIONS)
+
     def has_params(self) -> bool:
         return self._has_any(_PARAMS)
 
@@ -177,7 +182,9 @@ class Arguments:
 
 
 _NAMED = frozenset[type[Value]]((Named,))
+_FUNCTIONS = frozenset[type[Value]]((Function, Bound))
 _PARAMS = frozenset[type[Value]]((Params,))
 _MAY_STEP = frozenset[type[Value]]((Optimizer, Named))
 _NETWORKS = frozenset[type[Value]]((Module, Instance))
 _COMPUTED = frozenset[type[Value]]((Tensor, Successor, Leaf))
+MAY_COMPUTE = _COMPUTED | CONTAINERS  # what may have been computed, or hold what was

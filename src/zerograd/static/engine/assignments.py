@@ -65,15 +65,16 @@ def assign(frame: Frame, node: ast.Assign) -> None:
 
 def _derive(frame: Frame, target: ast.expr, made: ast.Call) -> None:
     """`parallel = wrap(model)`: what an unseen call makes from a network may be that network."""
-    if not made.args and not made.keywords:
-        return  # made of nothing
+    things = [each for each in made.args if path_of(each)]
+    words = [each.value for each in made.keywords if path_of(each.value)]
+    if not things and not words:
+        return  # made of nothing that has a name
     given = peek(frame, target)
     if not isinstance(given, (Named, Module)):
         return
-    handed = [peek(frame, each) for each in made.args if path_of(each)]
-    words = [peek(frame, each.value) for each in made.keywords if path_of(each.value)]
+    handed = [peek(frame, each) for each in things]
     if isinstance(given, Named):
-        keep(frame, given, made, [*handed, *words])
+        keep(frame, given, made, [*handed, *(peek(frame, each) for each in words)])
     networks = [each for each in handed if isinstance(each, (Named, Module, Instance))]
     keys = frozenset(
         key for each in networks for key in keys_of(each) if frame.program.is_network(key)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
@@ -100,74 +102,155 @@ _MAKERS = frozenset(
 
 def external_call(frame: Frame, dotted: str, arguments: Arguments) -> Value | None:
     """Return what a call of a package's function gives, or None where it is not known."""
+    read = _reader(dotted)
+    return read(frame, dotted, arguments) if read is not None else None
+
+
+Reader = Callable[["Frame", str, Arguments], "Value | None"]
+
+
+@lru_cache(maxsize=16_384)
+def _reader(dotted: str) -> Reader | None:
+    """Return what makes something of a call of this name; most names say nothing."""
     root, _, name = dotted.rpartition(".")
-    program = frame.program
-    if name == "filter" and _leaves_some_out(arguments.first()):
-        return Params(frozenset(f"{key}.rest" for key in keys_of(_passed(arguments))))
-    if name in _PASSING:
-        return _passed(arguments)
-    if name in ("zip", "enumerate"):
-        return _zipped(name, arguments)
-    if name == "dict":
-        return Mapping(dict(arguments.named.items()))
-    function = arguments.first()
-    if name == "partial" and isinstance(function, Function):
-        return function.with_given(arguments.positional[1:], arguments.named)
-    if name == "partial" and function is not NOTHING:
-        return function  # a method of an optimizer, say
-    if dotted == "operator.methodcaller" and isinstance(function, Constant):
-        return Bound(NOTHING, str(function.value))
-    if name in ("getattr",):
-        return _got(frame, arguments)
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    if dotted == "operator.methodcaller":
+        return _method_caller
     if ".lr_scheduler" in dotted or name == "swa_utils":
-        return NOTHING
-    if name == "GradScaler" or name.endswith("GradScaler"):
-        return program.new_scaler(live=not is_false(arguments.named.get("enabled")))
-    if name == "Accelerator":
-        return Accelerator(_accumulates(arguments))
-    if name == "Fabric":
-        return Accelerator(False)
-    if dotted.startswith("deepspeed.initialize") or dotted == "deepspeed.initialize":
-        return Several([Engine(), Engine(), NOTHING, NOTHING])
-    if is_optimizer_class(name) and name[:1].isupper():
-        wrapped = [each for each in arguments.optimizers() if isinstance(each, Optimizer)]
-        if wrapped:
-            return wrapped[0]
-        made = program.new_optimizer(arguments.held())
-        made.repeats = name == "LBFGS" and not _is_one(arguments.named.get("max_iter"))
-        return made
-    if dotted.startswith(("torch.optim.", "optim.")) and name[:1].isupper():
-        return program.new_optimizer(arguments.held())
-    if "optim" in root.split(".") and name[:1].isupper() and arguments.held():
-        return program.new_optimizer(arguments.held())  # other packages keep theirs there too
+        return _nothing
+    if name.endswith("GradScaler"):
+        return _scaler
+    if dotted.startswith("deepspeed.initialize"):
+        return _engines
+    a_class = name[:1].isupper()
+    if is_optimizer_class(name) and a_class:
+        return _optimizer
+    if dotted.startswith(("torch.optim.", "optim.")) and a_class:
+        return _plain_optimizer
+    if "optim" in root.split(".") and a_class:
+        return _plain_optimizer  # other packages keep theirs there too
     if name in _WRAPPERS:
-        first = arguments.first()
-        if isinstance(first, Several) and not first.items:
-            return program.new_module()  # its parts come later, and are its own
-        return first
+        return _wrapped
     if name == "deepcopy" or dotted == "copy.copy":
-        return _copied(frame, arguments.first())
+        return _copied
     if name == "Parameter":
-        return program.new_leaf(frame)
+        return _leaf
     if name in _MAKERS:
-        required = arguments.named.get("requires_grad")
-        if required is not None and not is_false(required):
-            return program.new_leaf(frame)
-        return Tensor() if name not in ("clone",) else arguments.computed()
-    if ".nn." in f".{dotted}" and name[:1].isupper():
-        if name.endswith("Loss") or ".utils." in dotted:
-            return NOTHING
-        # a module around a function, such as a captured graph, runs it when it is called
-        return function if isinstance(function, Function) else program.new_module(arguments)
+        return _tensor
+    if ".nn." in f".{dotted}" and a_class:
+        return _nothing if name.endswith("Loss") or ".utils." in dotted else _network
     if name == "initialize" or name == "prepare":  # apex and its kin
-        return prepared(program, arguments)
+        return _prepared
     if name in ("grad", "jacobian", "vjp", "value_and_grad"):
-        return Tensor()
-    if name in ("scale_loss",):
-        return arguments.first()
+        return _no_deps
+    if name == "scale_loss":
+        return _first
     if root.startswith("torch") and name in ("no_grad", "inference_mode", "enable_grad"):
-        return NOTHING
+        return _nothing
     return None
+
+
+def _nothing(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    return NOTHING
+
+
+def _first(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    return arguments.first()
+
+
+def _no_deps(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    return Tensor()
+
+
+def _leaf(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    return frame.program.new_leaf(frame)
+
+
+def _prepared(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    return prepared(frame.program, arguments)
+
+
+def _items(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    return _passed(arguments)
+
+
+def _filtered(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    if _leaves_some_out(arguments.first()):
+        return Params(frozenset(f"{key}.rest" for key in keys_of(_passed(arguments))))
+    return _passed(arguments)
+
+
+def _rows(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    return _zipped(dotted.rpartition(".")[2], arguments)
+
+
+def _mapping(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    return Mapping(dict(arguments.named.items()))
+
+
+def _partial(frame: Frame, dotted: str, arguments: Arguments) -> Value | None:
+    function = arguments.first()
+    if isinstance(function, Function):
+        return function.with_given(arguments.positional[1:], arguments.named)
+    return function if function is not NOTHING else None  # a method of an optimizer, say
+
+
+def _method_caller(frame: Frame, dotted: str, arguments: Arguments) -> Value | None:
+    function = arguments.first()
+    return Bound(NOTHING, str(function.value)) if isinstance(function, Constant) else None
+
+
+def _scaler(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    return frame.program.new_scaler(live=not is_false(arguments.named.get("enabled")))
+
+
+def _accelerator(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    return Accelerator(_accumulates(arguments))
+
+
+def _fabric(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    return Accelerator(False)
+
+
+def _engines(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    return Several([Engine(), Engine(), NOTHING, NOTHING])
+
+
+def _optimizer(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    wrapped = [each for each in arguments.optimizers() if isinstance(each, Optimizer)]
+    if wrapped:
+        return wrapped[0]
+    made = frame.program.new_optimizer(arguments.held())
+    repeats = dotted.rpartition(".")[2] == "LBFGS"
+    made.repeats = repeats and not _is_one(arguments.named.get("max_iter"))
+    return made
+
+
+def _plain_optimizer(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    return frame.program.new_optimizer(arguments.held())
+
+
+def _wrapped(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    first = arguments.first()
+    if isinstance(first, Several) and not first.items:
+        return frame.program.new_module()  # its parts come later, and are its own
+    return first
+
+
+def _tensor(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    required = arguments.named.get("requires_grad")
+    if required is not None and not is_false(required):
+        return frame.program.new_leaf(frame)
+    return arguments.computed() if dotted.rpartition(".")[2] == "clone" else Tensor()
+
+
+def _network(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    # a module around a function, such as a captured graph, runs it when it is called
+    function = arguments.first()
+    if isinstance(function, Function):
+        return function
+    return frame.program.new_module(arguments)
 
 
 def _is_one(value: Value | None) -> bool:
@@ -237,7 +320,7 @@ def _at(items: list[Value], number: int, open_ended: bool) -> Value:
     return item
 
 
-def _got(frame: Frame, arguments: Arguments) -> Value:
+def _got(frame: Frame, dotted: str, arguments: Arguments) -> Value:
     base = arguments.first()
     name = arguments.positional[1] if len(arguments.positional) > 1 else NOTHING
     if isinstance(name, Constant) and isinstance(name.value, str):
@@ -245,8 +328,23 @@ def _got(frame: Frame, arguments: Arguments) -> Value:
     return NOTHING
 
 
-def _copied(frame: Frame, value: Value) -> Value:
+def _copied(frame: Frame, dotted: str, arguments: Arguments) -> Value:
     """A copy is another network: training one does not touch the other."""
+    value = arguments.first()
     if isinstance(value, Module | Instance | Named | Leaf):
         return frame.program.new_module()
     return value
+
+
+# what a name means wherever it comes from
+_BY_NAME: dict[str, Reader] = {
+    **dict.fromkeys(_PASSING, _items),
+    "filter": _filtered,
+    "zip": _rows,
+    "enumerate": _rows,
+    "dict": _mapping,
+    "partial": _partial,
+    "getattr": _got,
+    "Accelerator": _accelerator,
+    "Fabric": _fabric,
+}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
 
 NEEDS_CERTAINTY = frozenset(("ZG102", "ZG401", "ZG402"))  # not judged behind unseen calls
+# the end of a name that is called; where the name begins is looked up, which is faster
 _ACTING = re.compile(
-    r"\b(\w*(?:backward|backprop|grad|train|fit|learn|optimi[sz]e|pipeline|execute)\w*)\s*\("
+    r"((?:backward|backprop|grad|train|fit|learn|optimi[sz]e|pipeline|execute)\w*)\s*\("
 )
 _COMMENTS = re.compile(r"(?m)^\s*#.*$|\s#\s.*$")
 _LOSS = re.compile(r"loss|criterion|objective|cross_entropy|logits|predict|output|\bpreds?\b")
@@ -261,8 +262,17 @@ def acts(text: str) -> bool:
 def _calls_what_acts(text: str) -> bool:
     return any(
         name not in _HARMLESS and "learning_rate" not in name and not _gives_a_loss(name)
-        for name in _ACTING.findall(text)
+        for name in _called_to_act(text)
     )
+
+
+def _called_to_act(text: str) -> Iterator[str]:
+    """Yield the whole names of which the pattern finds the ends."""
+    for found in _ACTING.finditer(text):
+        start = found.start()
+        while start and (text[start - 1].isalnum() or text[start - 1] == "_"):
+            start -= 1
+        yield text[start : found.end(1)]
 
 
 def _gives_a_loss(name: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from zerograd.lifecycle.events import EventKind
-from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.arguments import MAY_COMPUTE, Arguments
 from zerograd.static.engine.attributes import attribute
 from zerograd.static.engine.calls import call
 from zerograd.static.engine.conditions import is_modulo, test_of
@@ -172,7 +172,9 @@ def _binary(frame: Frame, node: ast.BinOp) -> Value:
             return Several([*left.items, *right.items], left.open or right.open)
         if isinstance(left, Params | Several) and isinstance(right, Params | Several):
             return Params(keys_of(left) | keys_of(right))
-    value = tensor_of([left, right])
+    value = NOTHING
+    if type(left) in MAY_COMPUTE or type(right) in MAY_COMPUTE:
+        value = tensor_of([left, right])
     if value is NOTHING and is_modulo(node):
         return Tested(test_of(frame, node))
     if isinstance(value, Tensor) and isinstance(node.op, ast.Div | ast.Mult):

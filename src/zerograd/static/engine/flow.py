@@ -9,7 +9,6 @@ costs dictionary look-ups only.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import ClassVar
 
 from zerograd.lifecycle.events import EventKind
@@ -98,7 +97,7 @@ class Flow:
         self.budget = MOST_NODES
 
     def start(self, buckets: list[str], hazy: bool) -> Point:
-        state = replace(INITIAL, absent=False) if hazy else INITIAL
+        state = INITIAL._replace(absent=False) if hazy else INITIAL
         number = self._transitions.number(state, Doubt.BETWEEN if hazy else Doubt.NONE)
         return {bucket: frozenset(((number, NO_LITERALS),)) for bucket in buckets}
 

@@ -266,6 +266,7 @@ PAUSE = Pause()
 BREAK, CONTINUE, RETURN, RAISE = (Jump(how) for how in ("break", "continue", "return", "raise"))
 
 
+_SIMPLE = frozenset[type[Node]]((Happening, Haze, Reset, Jump, Pause))  # nothing stands inside
 _ACTING = (Happening, Haze, Reset, Scope)  # a scope is kept only if something happens in it
 
 
@@ -290,6 +291,8 @@ def walk(block: Block, seen: set[int] | None = None, *, rounds: bool = True) -> 
             continue
         seen.add(id(node))
         found.append(node)
+        if type(node) in _SIMPLE:
+            continue
         if not rounds and isinstance(node, Loop) and not node.once:
             continue
         for inner in node.blocks():

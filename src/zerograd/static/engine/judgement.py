@@ -195,7 +195,7 @@ class Judgement(Leaks):
             harmless = doubt is Doubt.BETWEEN and _has_lost(state)
             harmless = harmless or late or (doubt is Doubt.FORWARD and forward)
             if doubt and certain_only and not harmless:
-                state = replace(state, unknown=True)
+                state = state._replace(unknown=True)
             states.setdefault(state, []).extend(under)
         return states
 
@@ -254,7 +254,7 @@ class Judgement(Leaks):
                 if lost is None and (state.lost is None or state.lost.shared):
                     lost = late = self._losses.comes_after(node, buckets, for_others=True)
                 lost = lost or self._losses.between(node, buckets)
-                state = replace(state, lost=lost or state.lost)
+                state = state._replace(lost=lost or state.lost)
             finding = self._finding(node, code, state, certain)
             if late is not None:  # the order of these two is the fault, wherever they are written
                 finding = replace(finding, spot=node.spot)

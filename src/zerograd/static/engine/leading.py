@@ -25,7 +25,7 @@ class LeadingLines:
 
     def __init__(self, lines: list[str], defined: Iterable[Defined]) -> None:
         self._text = "\n".join(lines)
-        self._starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+        self._starts = list(accumulate([len(line) + 1 for line in lines], initial=0))
         found = {row for word in EVENT_WORDS for row, _ in self._places_of(word)}
         found.update(self._calls_that_lead(found, sorted(defined, key=lambda each: each[2])))
         self._lines = sorted(found)

@@ -86,13 +86,13 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
             bind(frame, node.target, item)
             frame.out.extend(_rounds(frame, node.body, read))
         return
-    if (lasting and len(items) == 1) or has_its_own_each_turn(frame.unit, node):
+    stored = names_stored([node])
+    if (lasting and len(items) == 1) or has_its_own_each_turn(frame.unit, node, stored):
         # A list of unknown length: what is done to one is done to each.
         bind(frame, node.target, items[0] if items else NOTHING)
         frame.out.extend(_rounds(frame, node.body, read))
         return
     loop = Loop(node, frame.loop)
-    stored = names_stored([node])
     program.note_loop(loop, frame, stored)
     frame.forget(stored)
     bind(frame, node.target, items[0] if items else NOTHING)
@@ -110,7 +110,8 @@ def _changes(node: Node) -> bool:
 
 def _is_generated(frame: Frame, source: ast.expr) -> bool:
     """Do the items come from a generator of the project?"""
-    made = (peek(frame, each.func) for each in ast.walk(source) if isinstance(each, ast.Call))
+    parts = frame.unit.parts_of(source)
+    made = (peek(frame, each.func) for each in parts if type(each) is ast.Call)
     return any(
         isinstance(each, Function)
         and each.unit.mentions(each.node, "yield")

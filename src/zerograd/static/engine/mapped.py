@@ -13,6 +13,8 @@ _EACH = "each item"  # no name that a program could have
 def as_rounds(node: ast.Expr) -> ast.For | None:
     """Return the loop that a statement is; None for others, and where a condition picks rounds."""
     value = node.value
+    if type(value) is ast.Call and type(value.func) is ast.Attribute and value.func.attr != "deque":
+        return None  # most statements that are expressions
     if isinstance(value, ast.Call) and path_of(value.func) in _USING_UP and value.args:
         value = value.args[0]
         if isinstance(value, ast.Call) and path_of(value.func) == "map" and len(value.args) == 2:

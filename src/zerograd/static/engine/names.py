@@ -49,9 +49,13 @@ class Names(Objects):
         known = self.globals_of(unit).get(name)
         if known is not None:
             return known
+        if name in unit.missing:
+            return None
         value = self._find_global(unit, name)
         if value is not None:
             self.globals_of(unit)[name] = value
+        elif not unit.stars:
+            unit.missing.add(name)
         return value
 
     def _find_global(self, unit: Unit, name: str) -> Value | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.machine import advance
 from zerograd.lifecycle.state import UNKNOWN, BucketState
@@ -48,14 +46,14 @@ class Transitions:
             doubt = Doubt.NONE
         after = advance(state, event, bucket)
         if event.kind is EventKind.TOUCH and bucket in event.reach and after.absent:
-            after = replace(after, absent=False)  # who gets past a use had a gradient
+            after = after._replace(absent=False)  # who gets past a use had a gradient
         same = after is state and doubt is before
         found = self.moves_at(event, bucket)[number] = number if same else self.number(after, doubt)
         return found
 
     def forgotten(self, number: int) -> int:
         """Return the state of which nothing is known but who has stepped."""
-        return self.number(replace(UNKNOWN, stepped=self.states[number][0].stepped), Doubt.NONE)
+        return self.number(UNKNOWN._replace(stepped=self.states[number][0].stepped), Doubt.NONE)
 
     def doubted(self, number: int, doubt: Doubt) -> int:
         """Return the state, and that it is no surer than that."""
@@ -73,7 +71,7 @@ class Transitions:
             state, doubt = self.states[number]
             known = number
             if state.absent:
-                known = self.number(replace(state, absent=False), doubt)
+                known = self.number(state._replace(absent=False), doubt)
             self._others["filled", number] = known
         return known
 
@@ -84,7 +82,7 @@ class Transitions:
             state, doubt = self.states[number]
             known = number
             if state.stepped & steppers:
-                known = self.number(replace(state, stepped=state.stepped - steppers), doubt)
+                known = self.number(state._replace(stepped=state.stepped - steppers), doubt)
             self._others[steppers, number] = known
         return known
 

@@ -17,21 +17,24 @@ _ACTS = frozenset({"step", "zero_grad"})
 _EXPRESSIONS = (ast.expr, ast.withitem)
 
 
-def has_its_own_each_turn(unit: Unit, loop: ast.For | ast.AsyncFor) -> bool:
+def has_its_own_each_turn(unit: Unit, loop: ast.For | ast.AsyncFor, stored: frozenset[str]) -> bool:
     """Is all that steps or clears in the loop its item, or looked up by its target?
 
     `for i in range(n): … optimizers[i].step()` does one thing to each of them, as
-    `for optimizer in optimizers: …` does.
+    `for optimizer in optimizers: …` does. `stored` are the names that the loop assigns.
     """
     if not unit.has_events(loop):
         return False  # most loops: seen without walking through them
     targets = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
-    acting = list(_acting(unit, loop.body))
-    others = [each for each in acting if not _is_looked_up(each, targets)]
-    named = {each.id for each in others if isinstance(each, ast.Name)}
-    if not acting or not all(isinstance(each, ast.Name) for each in others):
-        return False
-    return not named or named <= _looked_up_into(named, loop.body, targets)
+    acts, named = False, set[str]()
+    for each in _acting(unit, loop.body):
+        acts = True
+        if _is_looked_up(each, targets):
+            continue
+        if not isinstance(each, ast.Name) or each.id not in stored:
+            return False  # the same one in each turn: most loops
+        named.add(each.id)
+    return acts and named <= _looked_up_into(named, loop.body, targets)
 
 
 def _acting(unit: Unit, body: list[ast.stmt]) -> Iterator[ast.expr]:

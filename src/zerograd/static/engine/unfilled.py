@@ -34,11 +34,11 @@ _FILLED = re.compile(r"backward|(?<!autograd)\.grad\b|\.step\(")
 def clipped_unfilled(program: Program) -> Iterator[Finding]:
     """Yield the clips of this file that come before any backward, or without one."""
     text = program.main.source.text
-    if not any(f"{name}(" in text for name in CLIPS):
+    if "clip" not in text or not any(f"{name}(" in text for name in CLIPS):
         return
     if "LightningModule" in text:
         yield from _clipped_before_lightning(program)
-    if _GIVEN_BACK.search(text):
+    if "autograd.grad" in text and _GIVEN_BACK.search(text):
         yield from _clipped_beside_given(program)
 
 

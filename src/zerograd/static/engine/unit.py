@@ -75,6 +75,7 @@ class Unit:
         "classes",
         "functions",
         "imports",
+        "missing",
         "source",
         "stars",
     )
@@ -86,6 +87,7 @@ class Unit:
         # local name -> (module, level, name in it or "" for the module itself)
         self.imports: dict[str, tuple[str, int, str]] = {}
         self.stars: list[tuple[str, int]] = []
+        self.missing: set[str] = set()  # names that were looked for at its top, in vain
         self._texts: dict[int, str] = {}
         self._parts: dict[int, list[ast.AST]] = {}
         self._statements: list[ast.AST] | None = None
@@ -128,6 +130,7 @@ class Unit:
 
     def add_import(self, node: ast.Import | ast.ImportFrom) -> None:
         """Note what an import binds, wherever it stands."""
+        self.missing.clear()
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.asname:
@@ -223,9 +226,7 @@ class Unit:
         first: int = node.lineno  # type: ignore[attr-defined]
         last: int = node.end_lineno  # type: ignore[attr-defined]
         lines = self.source.lines
-        if first == last:
-            return text in lines[first - 1]
-        return any(text in line for line in lines[first - 1 : last])
+        return text in (lines[first - 1] if first == last else self.text_of(node))
 
     def mentions_gradient(self, node: ast.AST) -> bool:
         """Does an expression read some `.grad`? Most files have none."""

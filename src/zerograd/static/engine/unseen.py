@@ -205,6 +205,10 @@ def _is_inert(words: Sequence[str], base: Value) -> bool:
 
 def hand_over(frame: Frame, arguments: Arguments) -> None:
     """`stack.callback(opt.zero_grad)`: who is given a method may call it at any time."""
+    if not arguments.has_functions():  # most calls
+        if _is_told_what_to_do(arguments):
+            frame.emit(Haze(None, whole=True))
+        return
     for each in arguments.leaves():
         # the text is asked first: it costs least
         clears = type(each) is Function and _clears(each) and _is_repeated(frame)
@@ -218,8 +222,8 @@ def hand_over(frame: Frame, arguments: Arguments) -> None:
 
 def _is_told_what_to_do(arguments: Arguments) -> bool:
     """`call(loss, "backward")`: is it handed the name of a method, and what has it?"""
-    names = [each.value for each in arguments.all() if type(each) is Constant]
-    return not _TOLD.isdisjoint([each for each in names if isinstance(each, str)]) and any(
+    constants = [each.value for each in arguments.all() if type(each) is Constant]
+    return not _TOLD.isdisjoint(constants) and any(
         isinstance(each, Optimizer | Scaler)
         or (isinstance(each, Tensor) and each.deps)
         or (isinstance(each, Named) and is_optimizer_name(each.path))

@@ -55,6 +55,7 @@ _ABOUT = frozenset(
         *("use", "is", "has", "hparams", "key", "keys", "str", "idx", "index", "id"),
     )
 )
+_OTHERWISE = _SCHEDULER_WORDS | _ABOUT
 _ALGORITHMS = frozenset(("adam", "adamw", "sgd", "lbfgs", "rmsprop", "sparseadam"))
 # words of what is done around a step or a backward, and is neither
 _BESIDE = frozenset(
@@ -163,7 +164,7 @@ def words_of(path: str) -> tuple[str, ...]:
     ('optimizer', 'd')
     """
     last = path.rsplit(".", 1)[-1].split("@", 1)[0]
-    return tuple(word.lower() for word in _SPLIT.findall(last))
+    return tuple([word.lower() for word in _SPLIT.findall(last)])
 
 
 @_remembered
@@ -173,11 +174,11 @@ def is_optimizer_name(path: str) -> bool:
     if bracket:
         return is_optimizer_name(base) or is_optimizer_name(key)
     words = words_of(path)
-    if any(word in _SCHEDULER_WORDS or word in _ABOUT for word in words):
+    if not _OTHERWISE.isdisjoint(words):
         return False
-    if any(word in _ALGORITHMS for word in words[1:]):
+    if not _ALGORITHMS.isdisjoint(words[1:]):
         return False  # local_sgd, fused_adam: a way of training, or a class
-    return any(word in OPTIMIZER_WORDS or word.startswith("optim") for word in words)
+    return not OPTIMIZER_WORDS.isdisjoint(words) or any(word.startswith("optim") for word in words)
 
 
 @_remembered
@@ -195,7 +196,7 @@ def is_only_a_scheduler(path: str) -> bool:
 @_remembered
 def is_scaler_name(path: str) -> bool:
     """Does the name suggest a loss scaler?"""
-    return any(word in _SCALER_WORDS for word in words_of(path))
+    return not _SCALER_WORDS.isdisjoint(words_of(path))
 
 
 @_remembered
