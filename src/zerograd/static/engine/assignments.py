@@ -271,16 +271,10 @@ def assign_augmented(frame: Frame, node: ast.AugAssign) -> None:
             frame.assign(target.id, Params(current.keys | keys_of(value)))
             return
         if isinstance(node.op, ast.Div | ast.Mult) and isinstance(current, Tensor):
-            frame.assign(
-                target.id,
-                Tensor(
-                    current.deps,
-                    sure=current.sure,
-                    scaler=current.scaler,
-                    averaged=True,
-                    leaves=current.leaves,
-                ),
-            )
+            divided = Arguments([current], {}).computed()
+            assert isinstance(divided, Tensor)
+            divided.averaged = True
+            frame.assign(target.id, divided)
             return
         if isinstance(current, Leaf):
             return  # in place: still the same leaf

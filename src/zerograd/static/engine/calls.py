@@ -13,7 +13,7 @@ from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.gradients import gradient_method
 from zerograd.static.engine.ir import Haze, has_effect
 from zerograd.static.engine.items import mapped
-from zerograd.static.engine.keepers import ask_made
+from zerograd.static.engine.keepers import ask_made, ask_trusted, tell
 from zerograd.static.engine.keys import comes_from, keys_of
 from zerograd.static.engine.scalers import run_scaler, scaler_method
 from zerograd.static.engine.things import OF_MODULES, thing_method
@@ -112,8 +112,10 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
         return NOTHING
     if arguments.has_params() and _may_construct(node):
         return frame.program.new_optimizer(arguments.first())
-    if _is_asked_by_name(node) and any(isinstance(each, Instance) for each in arguments.all()):
-        frame.emit(Haze(None, whole=True))  # getattr(hook, name)(self): it may do all
+    if _is_asked_by_name(node):
+        if any(isinstance(each, Instance) for each in arguments.all()):
+            frame.emit(Haze(None, whole=True))  # getattr(hook, name)(self): it may do all
+        ask_trusted(frame, "", "")
     return unseen(frame, "", arguments, NOTHING)
 
 
@@ -163,6 +165,7 @@ def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -
         return NOTHING
     if dotted.startswith(("torch.", "math.", "numpy.", "os.", "time.")):
         return arguments.computed()
+    tell(frame, dotted, arguments)
     return unseen(frame, name, arguments, NOTHING)
 
 
@@ -349,6 +352,9 @@ def _container_method(
             item = arguments.first()
             # made on one branch or on another, it is appended once
             known = isinstance(item, Optimizer) and item.ident in {e.ident for e in base.items}
+            if isinstance(item, Params) and frame.program.picking:
+                item = Params(item.keys, one=item.one, filled=item.filled)
+                item.part = True
             if not known:
                 base.items.append(item)
         elif name == "extend" and arguments.positional:

@@ -1,8 +1,45 @@
-"""Chains of `elif` that choose between names."""
+"""Choices: chains of `elif` between names, and names for one optimizer or else for another."""
 
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
+
+from zerograd.static.engine.keys import joined
+from zerograd.static.engine.values import Named, Optimizer, Tensor, Value
+from zerograd.static.engine.words import is_optimizer_name
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.branches import Test
+    from zerograd.static.engine.program import Program
+
+
+def either(program: Program, test: Test, then: Value, otherwise: Value) -> Value:
+    """Return one value for what a name holds where the test is true, and where not.
+
+    Of two optimizers it stays known which is which: each is cleared, and stepped, on its own way.
+    So it does of two losses that come from different networks.
+    """
+    value = joined([then, otherwise])
+    if type(value) is Tensor and type(then) is Tensor and type(otherwise) is Tensor:
+        if then.deps - otherwise.deps and otherwise.deps - then.deps:
+            value.choice = test, then, otherwise
+        return value
+    if type(value) is not Optimizer and type(value) is not Named:
+        return value
+    one, other = _optimizer(program, then), _optimizer(program, otherwise)
+    if one is None or other is None or one.key == other.key:
+        return value
+    chosen = joined([one, other])
+    assert isinstance(chosen, Optimizer)
+    chosen.choice = test, one, other
+    return chosen
+
+
+def _optimizer(program: Program, value: Value) -> Optimizer | None:
+    if type(value) is Named and is_optimizer_name(value.path):
+        return program.named_optimizer(value.path)
+    return value if type(value) is Optimizer else None
 
 
 def last_choice(node: ast.If) -> list[ast.stmt]:

@@ -27,6 +27,7 @@ from zerograd.static.engine.values import (
     Params,
     Scaler,
     Several,
+    Tensor,
     Tested,
     Value,
 )
@@ -322,6 +323,14 @@ def _present(frame: Frame, node: ast.expr) -> Test:
         node = node.value
     if isinstance(node, ast.Attribute) and node.attr == "grad":
         return ALWAYS
+    if (
+        isinstance(node, ast.Name)
+        and node.id in frame.spellings
+        and not frame.versions.get(node.id)
+    ):
+        value = frame.lookup(node.id)
+        if type(value) is Tensor and value.deps and value.sure:
+            return ALWAYS  # the caller has computed it, and hands it in
     return _truth(frame, node)
 
 

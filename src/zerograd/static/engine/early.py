@@ -216,7 +216,7 @@ class EarlyClears:
                 continue
             if not self._may_meet(node, each):
                 continue
-            for key in sorted(each.guards | each.behind):
+            for key in sorted((each.guards | each.behind) - each.turns):
                 atom = self._program.atoms.get(key)
                 known = key in self._keys.values()
                 counts = known and atom is not None and atom.counter

@@ -6,9 +6,9 @@ import ast
 from typing import Any
 
 from zerograd.lifecycle.events import EventKind
-from zerograd.static.engine.branches import branch
+from zerograd.static.engine.branches import Test, branch
 from zerograd.static.engine.frame import Frame, path_of
-from zerograd.static.engine.ir import Happening, Haze
+from zerograd.static.engine.ir import Block, Happening, Haze, walk
 from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import Constant, Optimizer, Value
 
@@ -16,6 +16,10 @@ from zerograd.static.engine.values import Constant, Optimizer, Value
 def emit(frame: Frame, kind: EventKind, node: ast.AST, **what: Any) -> None:
     """Add one event at `node`."""
     unit = frame.unit
+    optimizer: Optimizer | None = what.get("optimizer")
+    if optimizer is not None and optimizer.choice is not None:
+        _emit_either(frame, kind, node, optimizer.choice, what)
+        return
     if kind is EventKind.CLEAR and frame.program.picking:
         frame.emit(Haze(what.get("keys"), whole=True))  # of these parameters some are cleared
         return
@@ -30,13 +34,33 @@ def emit(frame: Frame, kind: EventKind, node: ast.AST, **what: Any) -> None:
     if isinstance(frame.node, FunctionNode) and frame.site is None:
         happening.scope = frame.node.lineno, frame.node.end_lineno or frame.node.lineno
     happening.frames = frame.program.open_frames()
-    optimizer: Optimizer | None = what.get("optimizer")
     # Of an optimizer that was made elsewhere one has to think that it is prepared.
     if frame.accumulating and optimizer and (optimizer.windowed or optimizer.keys is None):
         # Accelerate lets steps and clears through at the window's end only.
         frame.out.extend(branch(frame.program.sync_test(), [happening], []))
     else:
         frame.emit(happening)
+
+
+def _emit_either(
+    frame: Frame,
+    kind: EventKind,
+    node: ast.AST,
+    choice: tuple[Test, Optimizer, Optimizer],
+    what: dict[str, Any],
+) -> None:
+    """Add the event of the one optimizer where the test held that chose it, else of the other."""
+    test, *optimizers = choice
+    blocks: list[Block] = []
+    for each in optimizers:
+        outer, frame.out = frame.out, []
+        emit(frame, kind, node, **{**what, "optimizer": each})
+        blocks.append(frame.out)
+        frame.out = outer
+    for made in walk([*blocks[0], *blocks[1]]):
+        if isinstance(made, Happening):
+            made.turns |= {test.key, *test.atoms()}
+    frame.out.extend(branch(test, *blocks))
 
 
 def is_false(value: Value | None) -> bool:

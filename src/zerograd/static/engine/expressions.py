@@ -10,6 +10,7 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import MAY_COMPUTE, Arguments
 from zerograd.static.engine.attributes import attribute
 from zerograd.static.engine.calls import call
+from zerograd.static.engine.choices import either
 from zerograd.static.engine.conditions import is_modulo, test_of
 from zerograd.static.engine.emit import emit
 from zerograd.static.engine.frame import Frame, path_of
@@ -178,9 +179,7 @@ def _binary(frame: Frame, node: ast.BinOp) -> Value:
     if value is NOTHING and is_modulo(node):
         return Tested(test_of(frame, node))
     if isinstance(value, Tensor) and isinstance(node.op, ast.Div | ast.Mult):
-        return Tensor(
-            value.deps, sure=value.sure, scaler=value.scaler, averaged=True, leaves=value.leaves
-        )
+        value.averaged = True
     return value
 
 
@@ -246,7 +245,8 @@ def _choice(frame: Frame, node: ast.IfExp) -> Value:
     if test.kind in ("always", "never"):
         value = evaluate(frame, node.body if test.kind == "always" else node.orelse)
     else:
-        value = joined([evaluate(frame, node.body), evaluate(frame, node.orelse)])
+        then, otherwise = evaluate(frame, node.body), evaluate(frame, node.orelse)
+        value = either(program, test, then, otherwise)
     program.guarded = guarded
     return value
 
@@ -270,7 +270,9 @@ def _comprehension(
     frame.locals = saved
     if results and all(isinstance(value, Params) and value.one for value in results):
         picked = filled or all(getattr(value, "filled", False) for value in results)
-        return Params(keys_of(Several(results)), filled=picked)
+        found = Params(keys_of(Several(results)), filled=picked)
+        found.part = any(not frame.unit.mentions(each, "grad") for each in tests)
+        return found
     return Several(results, open_ended)
 
 

@@ -58,6 +58,7 @@ class Happening(Node):
         "sure",
         "through",
         "to_none",
+        "turns",
         "unit",
     )
 
@@ -97,6 +98,7 @@ class Happening(Node):
         self.inner: frozenset[str] = frozenset()  # those of branches inside its innermost loop
         self.frames: frozenset[int] = frozenset()  # the functions that were open around it
         self.behind: frozenset[str] = frozenset()  # those that may skip it by `continue`
+        self.turns: frozenset[str] = frozenset()  # atoms that tell whose it is: always somebody's
         self.scope: tuple[int, int] | None = None  # STEP: the lines of the function it is in
         self.marked = False
         self.rescues = False  # it stands where an exception is handled

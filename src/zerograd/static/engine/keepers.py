@@ -13,7 +13,7 @@ from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Haze
 from zerograd.static.engine.keys import keys_of
-from zerograd.static.engine.values import Named, Several, Value
+from zerograd.static.engine.values import Instance, Named, Several, Value
 from zerograd.static.engine.words import is_scheduler_name, words_of
 
 if TYPE_CHECKING:
@@ -37,6 +37,16 @@ _READING = frozenset(
 )
 
 
+# words in the names of hooks, and of what holds them
+HOOKS = frozenset(
+    (
+        *("on", "before", "after", "begin", "start", "end", "pre", "post", "hook", "hooks"),
+        *("callback", "callbacks", "cb", "cbs", "event", "events", "trigger", "notify"),
+    )
+)
+_MOVING = frozenset(("step", "update", "register", "set"))  # words of who reads, or else does it
+
+
 def is_reading(name: str) -> bool:
     """Does it, by its name, only read an optimizer or move its rate?"""
     words = words_of(name)
@@ -46,13 +56,52 @@ def is_reading(name: str) -> bool:
 def keep(frame: Frame, target: Named, made: ast.Call, given: list[Value]) -> None:
     """Remember what an object of elsewhere was made from, if that is an optimizer."""
     optimizers = Arguments(given, {}).optimizers()
-    if not optimizers:
-        return
     called = path_of(made.func).rsplit(".", 1)[-1]
     names = (called, target.path)
+    if not optimizers:
+        trusted = called[:1].isupper() and any(_is_a_trainer(frame, each) for each in given)
+        if trusted and not any(map(_only_looks_on, names)):
+            frame.program.keepers.setdefault(target.path, frozenset())
+        return
     if any(map(_only_moves_a_rate, names)):
         return
     frame.program.keepers[target.path] = keys_of(Several(optimizers))
+
+
+def entrust(frame: Frame, name: str, arguments: Arguments) -> None:
+    """`Hooks(self)`: what is made from the trainer itself may do all that the trainer can."""
+    made = name[:1].isupper() and not _only_looks_on(name)
+    if made and any(_is_a_trainer(frame, each) for each in arguments.leaves()):
+        frame.program.entrusted = True
+
+
+def _is_a_trainer(frame: Frame, value: Value) -> bool:
+    return isinstance(value, Instance) and not frame.program.is_module(value.cls)
+
+
+def _only_looks_on(name: str) -> bool:
+    words = words_of(name)
+    return not (_READING - _MOVING).isdisjoint(words) or not _RATES.isdisjoint(words)
+
+
+def ask_trusted(frame: Frame, path: str, name: str) -> None:
+    """A hook of who was handed the trainer: it clears, where nobody else in the file does."""
+    if not frame.program.entrusted or not frame.bare or frame.unit.clears():
+        return
+    hooked = not path or not HOOKS.isdisjoint((*words_of(path), *words_of(name)))
+    if (hooked or path in frame.program.keepers) and not _only_looks_on(name):
+        frame.emit(Haze(None, whole=True))
+
+
+def tell(frame: Frame, dotted: str, arguments: Arguments) -> None:
+    """`engine.register(opt)`, of a module that is not seen: it may keep what it is told of."""
+    module, _, name = dotted.rpartition(".")
+    told = frame.program.told
+    optimizers = arguments.optimizers()
+    if optimizers and frame.bare and not _only_looks_on(name):
+        told[module] = told.get(module, frozenset()) | keys_of(Several(optimizers))
+    elif module in told and frame.bare and not arguments.all() and not _only_looks_on(name):
+        frame.emit(Haze(told[module], whole=True))  # asked for nothing, with nothing: by itself
 
 
 def ask_made(frame: Frame, made: ast.Call, name: str) -> None:

@@ -41,6 +41,7 @@ class Leaks(EarlyClears):
                 meant = left is not None and self._is_meant_for(left.left.spot, node)
                 # Lightning's toggle keeps the other networks out of the loss.
                 meant = meant or "toggle_optimizer(" in node.unit.source.text
+                meant = meant or self._is_parted(bucket)
                 always = bool(judged) and _is_always_suspected(after, event.owner)
                 certain = always and not self._is_doubted(node) and not meant
                 yield self._finding(node, "ZG201", leaks[0], certain)
@@ -87,6 +88,14 @@ class Leaks(EarlyClears):
             for word in mine
             for other in loss
         )
+
+    def _is_parted(self, bucket: str) -> bool:
+        """Do several optimizers each hold some of a network's parameters, picked by a test?
+
+        Then a loss may well fill those of one alone.
+        """
+        owners = [self._buckets.optimizers[owner] for owner in self._buckets.owners_of(bucket)]
+        return len(owners) > 1 and any(each.part for each in owners)
 
     def _is_confirmed(self, bucket: str, step: Spot) -> bool:
         """Does the suspicion last until the next backward or clear, or until the end?"""

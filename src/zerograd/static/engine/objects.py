@@ -85,6 +85,8 @@ class Objects(ABC):
         self.made: set[str] = set()
         self.networks: set[str] = set()
         self.keepers: dict[str, frozenset[str]] = {}  # objects of elsewhere: optimizers they hold
+        self.entrusted = False  # is an object of elsewhere made from the one that trains?
+        self.told: dict[str, frozenset[str]] = {}  # modules of elsewhere: optimizers given to them
         self.asked: set[str] = set()  # networks with a method that gives one knows not what
         self._made = 0
         self._unnamed: set[str] = set()
@@ -123,6 +125,7 @@ class Objects(ABC):
             }
         made = Optimizer(self._provisional("optimizer"), frozenset(keys) or None)
         made.lasting = self.quiet > 0
+        made.part = any(isinstance(each, Params) and each.part for each in leaves_of(source))
         return made
 
     def new_module(self, arguments: Arguments | None = None) -> Module:

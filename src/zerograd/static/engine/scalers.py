@@ -34,13 +34,15 @@ def scaler_method(
         tensors = [each for each in leaves_of(value) if isinstance(each, Tensor)]
         if not tensors:
             return Tensor(sure=False, scaler=scaler.key)
-        return Tensor(
+        scaled = Tensor(
             frozenset().union(*(each.deps for each in tensors)),
             sure=all(each.sure for each in tensors),
             scaler=scaler.key,
             averaged=any(each.averaged for each in tensors),
             leaves=frozenset().union(*(each.leaves for each in tensors)),
         )
+        scaled.choice = tensors[0].choice if len(tensors) == 1 else None
+        return scaled
     if name == "step":
         named_at = node.args[0] if node.args else node
         step(frame, node, arguments.first(), arguments, named_at, scaler=scaler.key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zerograd.static.engine.assignments import (
     assign,
@@ -13,8 +13,8 @@ from zerograd.static.engine.assignments import (
     delete,
     peek,
 )
-from zerograd.static.engine.branches import branch
-from zerograd.static.engine.choices import last_choice
+from zerograd.static.engine.branches import Test, branch
+from zerograd.static.engine.choices import either, last_choice
 from zerograd.static.engine.conditions import RAISED, opaque_test, test_of
 from zerograd.static.engine.contexts import read_with
 from zerograd.static.engine.endings import ends_program, leaves
@@ -29,7 +29,6 @@ from zerograd.static.engine.ir import (
     Block,
     Branch,
 )
-from zerograd.static.engine.keys import joined
 from zerograd.static.engine.loops import read_for, read_while
 from zerograd.static.engine.mapped import as_rounds
 from zerograd.static.engine.matches import as_choice
@@ -41,6 +40,9 @@ from zerograd.static.engine.values import (
     Function,
     Value,
 )
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.program import Program
 
 
 def read_block(frame: Frame, body: list[ast.stmt]) -> Block:
@@ -98,11 +100,12 @@ def _if(frame: Frame, node: ast.If) -> None:
     settled = about_grad and (leaves(frame.unit, node.body) or _gives_gradient(node.body))
     program.guarded = guarded or settled
     frame.locals = _merged(
+        program,
+        test,
         after_then if test.kind != "never" else before,
         frame.locals,
         leaves(frame.unit, node.body),
         bool(node.orelse) and leaves(frame.unit, node.orelse),
-        test.kind,
     )
     frame.out.extend(branch(test, then, otherwise))
 
@@ -169,11 +172,16 @@ def _is_knob(frame: Frame, node: ast.If, kind: str) -> bool:
 
 
 def _merged(
-    then: dict[str, Value], otherwise: dict[str, Value], gone: bool, other_gone: bool, kind: str
+    program: Program,
+    test: Test,
+    then: dict[str, Value],
+    otherwise: dict[str, Value],
+    gone: bool,
+    other_gone: bool,
 ) -> dict[str, Value]:
-    if kind == "always" or (other_gone and not gone):
+    if test.kind == "always" or (other_gone and not gone):
         return then
-    if kind == "never" or (gone and not other_gone):
+    if test.kind == "never" or (gone and not other_gone):
         return otherwise
     if then == otherwise:
         return otherwise  # neither branch assigned anything
@@ -183,7 +191,7 @@ def _merged(
         if other is None:
             result[name] = value
         elif other is not value:
-            result[name] = joined([value, other])
+            result[name] = either(program, test, value, other)
     return result
 
 

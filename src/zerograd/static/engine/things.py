@@ -9,7 +9,7 @@ from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Haze
-from zerograd.static.engine.keepers import ask
+from zerograd.static.engine.keepers import ask, ask_trusted
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.prepared import prepared
 from zerograd.static.engine.scalers import scaler_method
@@ -31,7 +31,9 @@ from zerograd.static.engine.unseen import (
 )
 from zerograd.static.engine.updates import uses_gradient
 from zerograd.static.engine.values import (
+    MADE,
     NOTHING,
+    WRAPPED,
     Constant,
     Function,
     Instance,
@@ -286,6 +288,8 @@ def _unseen_method(
     frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments
 ) -> Value:
     hand_over(frame, arguments)
+    if isinstance(base, Named) or base in (NOTHING, MADE, WRAPPED):
+        ask_trusted(frame, base.path if isinstance(base, Named) else name, name)
     if makes_optimizer(name) and isinstance(base, Named | Module | Instance):
         # model.configure_optimizers(…), or self.get_optimizer(params, …)
         network = isinstance(base, Module) or (

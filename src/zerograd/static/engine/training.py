@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.branches import branch
 from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Block, Happening, Haze, Loop, walk
@@ -73,16 +75,26 @@ def fill(frame: Frame, node: ast.AST, loss: Value, arguments: Arguments) -> None
         sure = all(each.sure for each in losses)
     if isinstance(loss, Leaf):
         deps = frozenset((loss.key,))
-    emit(
-        frame,
-        EventKind.BACKWARD,
-        node,
-        keys=deps - frame.program.frozen,
-        sure=sure,
-        scaler=scaler,
-        averaged=averaged,
-        through=deps,
-    )
+    _go_back(frame, node, losses, deps, sure=sure, scaler=scaler, averaged=averaged)
+
+
+def _go_back(
+    frame: Frame, node: ast.AST, losses: list[Tensor], deps: frozenset[str], **what: Any
+) -> None:
+    """Add the backward; one of two losses goes its own way where the test held that chose it."""
+    choice = losses[0].choice if len(losses) == 1 else None
+    if choice is None:
+        frozen = frame.program.frozen
+        emit(frame, EventKind.BACKWARD, node, keys=deps - frozen, through=deps, **what)
+        return
+    test, *either = choice
+    blocks: list[Block] = []
+    for each in either:
+        outer, frame.out = frame.out, []
+        _go_back(frame, node, [each], each.deps | each.leaves, **{**what, "sure": each.sure})
+        blocks.append(frame.out)
+        frame.out = outer
+    frame.out.extend(branch(test, *blocks))
 
 
 def _is_known(frame: Frame, value: Value) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.ir import Doubt, Haze
-from zerograd.static.engine.keepers import is_reading
+from zerograd.static.engine.keepers import HOOKS, entrust, is_reading
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.unit import FunctionNode
@@ -71,13 +71,6 @@ _ACTING = frozenset(
 )
 
 
-# words in the names of hooks, and of what holds them
-_HOOKS = frozenset(
-    (
-        *("on", "before", "after", "begin", "start", "end", "pre", "post", "hook", "hooks"),
-        *("callback", "callbacks", "cb", "cbs", "event", "events", "trigger", "notify"),
-    )
-)
 _COMMON = frozenset(
     ("train", "step", "eval", "forward", "update", "run", "fit", "learn", "get", "add", "append")
 )
@@ -160,18 +153,18 @@ def clear_by_hook(frame: Frame, path: str, arguments: Arguments) -> None:
     holder, _, name = path.rpartition(".")
     if not holder or name in _COMMON:
         return  # a variable, or what everything has: the name says nothing of others
-    hooked = not _HOOKS.isdisjoint((*words_of(name), *words_of(holder)))
+    hooked = not HOOKS.isdisjoint((*words_of(name), *words_of(holder)))
     given = any(isinstance(each, Instance) for each in arguments.all())
     if (hooked or given) and project is not None and project.is_cleared_in(frame.unit.source, name):
         frame.emit(Haze(None, whole=True))
-    elif hooked and given and not frame.unit.clears():
+    elif hooked and (given or frame.program.entrusted) and not frame.unit.clears():
         frame.emit(Haze(None, whole=True))  # the trainer is handed over, and nobody else clears
 
 
 def inherited(frame: Frame, name: str, arguments: Arguments) -> None:
     """`self.before_batch()` of a base class of elsewhere: by its name it may clear."""
     words = words_of(name)
-    hooked = not _HOOKS.isdisjoint(words) or is_emptying(name)
+    hooked = not HOOKS.isdisjoint(words) or is_emptying(name)
     hooked = hooked and not arguments.all()  # else it looks at what it is handed
     if frame.bare and hooked and _INERT.isdisjoint(words) and not frame.unit.clears():
         frame.emit(Haze(None, whole=True))
@@ -277,6 +270,7 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
     optimizers = arguments.optimizers()
     words = words_of(name)
     hand_over(frame, arguments)
+    entrust(frame, name, arguments)
     clear_by_hook(frame, base.path if isinstance(base, Named) else name, arguments)
     if is_optimizer_class(name) or (name[:1].isupper() and "optim" in name.lower()):
         if optimizers:

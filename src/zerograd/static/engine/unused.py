@@ -71,7 +71,7 @@ def unused(
         if handed is not Handed.AWAY:
             told.add(optimizer.key)  # say it once
             text = _without_comments(node.unit.source.lines)
-            certain = handed is Handed.TO_NOBODY and not _measures(text)
+            certain = handed is Handed.TO_NOBODY and not _measures(text) and not program.entrusted
             yield replace(_finding(node, node.name, certain, instead), trail=_trail(node, buckets))
     for owner in buckets.optimizers.keys() - steps.keys() - told:
         yield from _cleared_among_others(owner, buckets)

@@ -100,22 +100,19 @@ class Params(Value):
     """Parameters of some buckets.
 
     `one` for a loop variable over them, `either` if not of all, `filled` where only those with
-    a gradient were picked.
+    a gradient were picked, `part` where some were picked by another test.
     """
 
-    __slots__ = ("either", "filled", "keys", "one")
+    __slots__ = ("either", "filled", "keys", "one", "part")
 
     def __init__(
-        self,
-        keys: frozenset[str],
-        one: bool = False,
-        either: bool = False,
-        filled: bool = False,
+        self, keys: frozenset[str], one: bool = False, either: bool = False, filled: bool = False
     ) -> None:
         self.keys = keys
         self.one = one
         self.either = either
         self.filled = filled
+        self.part = False
 
     @property
     def ident(self) -> str:
@@ -155,7 +152,10 @@ BY_HAND = "by hand: "  # before the key of one that stands for the user's own up
 class Optimizer(Value):
     """An optimizer; `keys` are the buckets it holds, None where they cannot be told."""
 
-    __slots__ = ("clears_itself", "key", "keys", "lasting", "picked", "repeats", "windowed")
+    __slots__ = (
+        *("choice", "clears_itself", "key", "keys", "lasting", "part", "picked", "repeats"),
+        "windowed",
+    )
 
     def __init__(self, key: str, keys: frozenset[str] | None) -> None:
         self.key = key
@@ -163,8 +163,10 @@ class Optimizer(Value):
         self.windowed = False  # prepared by Accelerate: acts at the window's end only
         self.clears_itself = False
         self.lasting = True  # not made by the function that was being read
+        self.part = False  # holds parameters that were picked from a network
         self.picked = False  # one of several, by an index that cannot be told
         self.repeats = False  # calls its closure many times in one step, as LBFGS does
+        self.choice: tuple[Test, Optimizer, Optimizer] | None = None  # by which test it is which
 
     @property
     def is_by_hand(self) -> bool:
@@ -214,12 +216,9 @@ class Accelerator(Value):
 
 
 class Tensor(Value):
-    """The result of computing: which buckets it depends on.
+    """What was computed from some buckets; not `sure` where others may come in unseen."""
 
-    `sure` is False where something unseen may have added more of them.
-    """
-
-    __slots__ = ("averaged", "deps", "leaves", "scaler", "sure")
+    __slots__ = ("averaged", "choice", "deps", "leaves", "scaler", "sure")
 
     def __init__(
         self,
@@ -235,6 +234,7 @@ class Tensor(Value):
         self.scaler = scaler
         self.averaged = averaged
         self.leaves = leaves
+        self.choice: tuple[Test, Tensor, Tensor] | None = None  # as that of an optimizer
 
     @property
     def ident(self) -> str:

@@ -75,7 +75,7 @@ def windows(
             continue
         if id(step) not in flow.reached:
             continue
-        for key in sorted(step.guards | step.behind):
+        for key in sorted((step.guards | step.behind) - step.turns):
             atom = program.atoms.get(key)
             number = atoms.get(key)
             if key == SYNC or atom is None or atom.node is None or number is None:
