@@ -253,3 +253,75 @@ def test_a_made_function_is_judged_where_nobody_clears_around_it(
     (tree / "taker.py").write_text(TAKER.format(clear=clear))
     said = check_paths(["maker.py"]).findings
     assert [each.spot.line for each in said] == lines
+
+
+OWN_OPTIMIZER = """
+class Optimizer:
+    def __init__(self, params):
+        self.params = list(params)
+    def step(self):
+        for p in self.params:
+            self.move(p)
+            {then}
+    def move(self, p):
+        pass
+    def drop(self, p):
+        p.grad = None
+"""
+SCRIPT = """
+import torch
+from kit.optimizers import Plain
+net = torch.nn.Linear(2, 1)
+optimizer = Plain(net.parameters())
+for x in torch.randn(4, 3, 2):
+    net(x).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("then", "codes"), [("self.drop(p)", []), ("pass", ["ZG101"])])
+def test_a_package_that_only_hands_on_is_read_for_what_its_classes_inherit(
+    tree: Path, then: str, codes: list[str]
+) -> None:
+    package = tree / "kit" / "optimizers"
+    package.mkdir(parents=True)
+    (tree / "kit" / "__init__.py").write_text("")
+    (package / "__init__.py").write_text("from .plain import Plain\n")
+    (package / "base.py").write_text(OWN_OPTIMIZER.format(then=then))
+    (package / "plain.py").write_text(
+        "from .base import Optimizer\n"
+        "class Plain(Optimizer):\n"
+        "    def move(self, p):\n"
+        "        p.data -= 0.1 * p.grad\n"
+    )
+    (tree / "script.py").write_text(SCRIPT)
+    result = check_paths([str(tree)])
+    assert [each.rule.code for each in result.findings] == codes
+
+
+@pytest.mark.parametrize(("clear", "codes"), [("self.way.opt.zero_grad()", []), ("", ["ZG101"])])
+def test_a_caller_far_from_its_call_may_clear(tree: Path, clear: str, codes: list[str]) -> None:
+    (tree / "ways").mkdir()
+    (tree / "runs").mkdir()
+    (tree / "ways" / "plain.py").write_text(
+        "import torch\n"
+        "class Plain:\n"
+        "    def set_up(self, net):\n"
+        "        self.opt = torch.optim.SGD(net.parameters(), 0.1)\n"
+        "    def backward(self, loss):\n"
+        "        loss.backward()\n"
+        "        self.opt.step()\n"
+    )
+    between = "        x = self.prepare(x, self.settings, self.where)\n" * 20
+    (tree / "runs" / "run.py").write_text(
+        "from ways.plain import Plain\n"
+        "class Run:\n"
+        "    def batch(self, x):\n"
+        f"        {clear}\n{between}"
+        "        self.way.backward(self.net(x).mean())\n"
+        f"    def prepare_all(self, x):\n{between}"
+        "    def end(self, opt):\n"
+        "        opt.zero_grad()\n"
+    )
+    result = check_paths([str(tree)])
+    assert [each.rule.code for each in result.findings] == codes

@@ -16,10 +16,12 @@ from zerograd.errors import UnreadableSourceError
 from zerograd.static.source import Source, shown_path
 
 MOST_BYTES = 2_000_000  # a module larger than that is data or generated
+MOST_OF_A_PACKAGE = 20_000  # bytes of an __init__.py that is read for what it hands on
 MOST_KEPT = 64  # parsed modules held at a time: files that import each other come together
 MOST_PER_FILE = 100  # modules that the check of one file may look into
 MOST_AROUND = 600  # files whose text is searched for callers
 MOST_PLACES = 4  # projects whose texts are held for that at a time
+LONGEST = 6_000  # bytes of a function before a call in it that are searched for a clear
 AROUND = 600  # bytes before and after a call in which its caller's clear would stand
 MOST_PARENTS = 12  # folders to climb
 _WORDS = (b"backward", b"zero_grad", b".step(", b".grad", b"optim.", b"Optimizer", b"unscale_")
@@ -129,7 +131,7 @@ class Project:
         )
         call = re.compile(rb"(?<!def )\b" + re.escape(called) + rb"\s*\(")
         return any(
-            b"zero_grad" in data[max(0, found.start() - AROUND) : found.end() + AROUND]
+            b"zero_grad" in data[_begin(data, found.start()) : found.end() + AROUND]
             for lines, data in texts
             if imports.search(lines)
             for found in call.finditer(data)
@@ -164,7 +166,7 @@ class Project:
 
     def _clearing(self, folder: str) -> list[_Clearing]:
         """Return the files around `folder` that clear gradients."""
-        top = min((each for each in self._bases_of(folder) if folder.startswith(each)), key=len)
+        top = self._top(folder)
         known = self._clearers.get(top)
         if known is not None:
             return known
@@ -185,6 +187,18 @@ class Project:
                         found.append(_Clearing(path, data, _lines_with(b"import", data)))
         self._clearers[top] = found
         return found
+
+    def _top(self, folder: str) -> str:
+        """Return the root of the project that a folder is in: where something marks it as one.
+
+        Else it is what was asked for; if that only holds projects, the one among them.
+        """
+        found = [each for each in self._up_to_root(folder) if folder.startswith(each)]
+        top = min((folder, *found), key=len)
+        if top in self._roots and not self._listing(top) & _ROOT_MARKS and top != folder:
+            holds = any(each.endswith(".py") for each in self._listing(top))
+            top = top if holds else os.path.join(top, os.path.relpath(folder, top).split(os.sep)[0])
+        return top
 
     def _locate(self, folder: str, module: str, level: int) -> str | None:
         parts = module.split(".") if module else []
@@ -286,6 +300,12 @@ def _lines_with(word: bytes, data: bytes) -> bytes:
     return b"\n".join(found)
 
 
+def _begin(data: bytes, call: int) -> int:
+    """Return where to look for a clear before a call: from the head of its function on."""
+    head = data.rfind(b"def ", max(0, call - LONGEST), call)
+    return max(0, min(call - AROUND, head if head >= 0 else call))
+
+
 def _bytes(path: str) -> bytes:
     try:
         if os.path.getsize(path) > MOST_BYTES:
@@ -296,6 +316,12 @@ def _bytes(path: str) -> bytes:
         return b""
 
 
+def _hands_on(path: str, data: bytes) -> bool:
+    """Is it a package that gives out what its own modules define?"""
+    package = os.path.basename(path) == "__init__.py" and len(data) <= MOST_OF_A_PACKAGE
+    return package and b"from ." in data
+
+
 def _read(path: str) -> Source | None:
     """Return the module at `path`, or None where it cannot be read as Python."""
     try:
@@ -303,7 +329,7 @@ def _read(path: str) -> Source | None:
             return None
         with open(path, "rb") as file:
             data = file.read()
-        if not any(word in data for word in _WORDS):
+        if not any(word in data for word in _WORDS) and not _hands_on(path, data):
             return None  # nothing in it clears, fills, steps or makes an optimizer
         return Source.read(data, shown_path(path))
     except (OSError, ValueError, UnreadableSourceError):

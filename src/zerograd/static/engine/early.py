@@ -95,7 +95,8 @@ class EarlyClears:
                     filled = [b for b in held if any(each.contributions for each in judged[b])]
                     drops = [self._drops(judged[b], owner, guard, strict) for b in filled]
                     if drops and all(drops) and all(map(all, drops)) and not own:
-                        yield name, _example(judged[filled[0]]), self._counts(guard)
+                        certain = self._counts(guard) and not self._takes_turns(owner, guard)
+                        yield name, _example(judged[filled[0]]), certain
                         return
                     if drops and all(map(any, drops)):
                         doubt = doubt or (name, _example(judged[filled[0]]), False)
@@ -224,6 +225,24 @@ class EarlyClears:
                 counted = each.loop if counts and each.loop in around else None
                 if counted is not None and self._program.varies(counted, key):
                     yield each.optimizer.key, key, each.guards | each.behind
+
+    def _takes_turns(self, owner: str, guard: str) -> bool:
+        """Does another optimizer step in just those rounds in which this one does not?"""
+        number = next(n for n, key in self._keys.items() if key == guard)
+        both = (number * 2, number * 2 + 1)
+        sides: dict[tuple[str, Loop | None], set[frozenset[int]]] = {}
+        for each in self._buckets.happenings:
+            if each.kind is EventKind.STEP and each.optimizer is not None:
+                reached = self._flow.reached.get(id(each), {}).values()
+                sides.setdefault((each.optimizer.key, each.loop), set()).update(
+                    literals.intersection(both) for pairs in reached for _, literals in pairs
+                )
+        return any(
+            name != owner and mine == {frozenset((own ^ 1,))}
+            for (name, loop), mine in sides.items()
+            for own in both
+            if sides.get((owner, loop)) == {frozenset((own,))}
+        )
 
     def _may_meet(self, clear: Happening, step: Happening) -> bool:
         """May one run come to both: does no condition that stays keep them apart?"""

@@ -69,6 +69,8 @@ def touch(frame: Frame, node: ast.AST, gradient: Gradient, name: str = "") -> No
         return
     if isinstance(owner, Params) and owner.filled:
         return
+    if isinstance(owner, Instance) and program.has_attribute(owner, "grad"):
+        return  # an object that keeps a gradient of its own making
     written = node.func if isinstance(node, ast.Call) else node
     name = name or path_of(written).split(".grad", 1)[0]
     keys = frozenset((owner.key,)) if isinstance(owner, Successor) else keys_of(owner)

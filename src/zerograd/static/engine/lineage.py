@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 _MODULE_BASE = re.compile(r"(Module|Model|Net|Network|PreTrainedModel|nn\.\w+)$")
 
+_MOST_CALLED = 8  # methods of an optimizer that are looked into
+_ON_ITSELF = re.compile(r"\bself\.(\w+)\(|(?<![\w.])(\w+)\(\s*self\b")
+
 
 class Lineage(Names):
     """The classes, each with those above it in the project."""
@@ -120,6 +123,25 @@ class Lineage(Names):
             for each in self.lineage(cls)
             for base in each.bases
         )
+
+    def text_of_step(self, cls: ClassUnit) -> str:
+        """Return the text of an optimizer's own step, and of what it calls on itself."""
+        classes = self.lineage(cls)
+        texts: list[str] = []
+        waiting, known = ["step"], {"step"}
+        while waiting and len(texts) < _MOST_CALLED:
+            name = waiting.pop(0)
+            owner = next((each for each in classes if name in each.methods), None)
+            unit = owner.unit if owner is not None else classes[0].unit
+            node = owner.methods[name] if owner is not None else unit.functions.get(name)
+            # who is told whether to clear does so for its callers
+            if node is None or any(each.arg == "zero_grad" for each in node.args.args):
+                continue
+            texts.append(unit.text_of(node).partition(":")[2])
+            called = {one or other for one, other in _ON_ITSELF.findall(texts[-1])}
+            waiting += sorted(called - known)
+            known |= called
+        return "\n".join(texts)
 
     def _is_of_project(self, cls: ClassUnit, base: str) -> bool:
         return isinstance(self.global_value(cls.unit, base), Class)

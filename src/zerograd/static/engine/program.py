@@ -75,11 +75,10 @@ class Program(Readings):
         """Return a new object of a class of the project."""
         if self.is_optimizer(cls):
             optimizer = self.new_optimizer(arguments.held())
-            own_step = cls.methods.get("step")
-            text = cls.unit.text_of(own_step) if own_step is not None else ""
+            text = self.text_of_step(cls)
             optimizer.clears_itself = "zero_grad(" in text or ".grad = None" in text
-            hands_on = "step(" in text.partition(":")[2]
-            if text and not hands_on and not cls.unit.mentions_gradient(cls.node):
+            own_step = "step" in cls.methods
+            if own_step and "step(" not in text and not cls.unit.mentions_gradient(cls.node):
                 return Engine()  # a projection, say: its step uses no gradients
             return optimizer
         instance = self.new_instance(cls)

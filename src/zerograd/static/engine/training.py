@@ -32,6 +32,7 @@ from zerograd.static.engine.values import (
 )
 from zerograd.static.engine.words import (
     CLIPS,
+    fills_by_name,
     is_only_a_scheduler,
     is_optimizer_name,
     is_step_name,
@@ -244,6 +245,8 @@ def optimizer_method(
         clear(frame, node, optimizer, Arguments.none())
     elif "grad" in name and not _COLLECTING.isdisjoint(words_of(name)):
         frame.emit(Haze(keys_of(optimizer), whole=True))  # it keeps them itself, for its step
+    elif fills_by_name(name):  # pc_backward: it puts together what it steps on
+        frame.emit(Haze(keys_of(optimizer), whole=True))
     elif name in ("prepare", "setup"):
         return optimizer
     return NOTHING
@@ -251,6 +254,8 @@ def optimizer_method(
 
 def is_handed_a_loss(arguments: Arguments) -> bool:
     """Is the first argument a loss, or several, or by its name one or a closure that makes one?"""
+    if "loss" in arguments.named:
+        return True
     first = arguments.first() if arguments.positional else arguments.named.get("closure", NOTHING)
     if isinstance(first, Named):
         return not _LOSSES.isdisjoint(words_of(first.path))
