@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from zerograd.static.project import Project
     from zerograd.static.source import Source
 
+# packages whose objects are understood by name, also while their own examples are read
+_UNDERSTOOD = frozenset(("accelerate", "deepspeed", "lightning", "pytorch_lightning"))
+
 
 class Names(Objects):
     """The files that were read, the main one first, and their global names."""
@@ -86,7 +89,8 @@ class Names(Objects):
 
     def _imported(self, unit: Unit, name: str) -> Value:
         module, level, inner = unit.imports[name]
-        if self.project is not None and not module.startswith("torch"):
+        known = module.startswith("torch") or (not level and module.split(".")[0] in _UNDERSTOOD)
+        if self.project is not None and not known:
             if inner:
                 sub = self._other_unit(unit, f"{module}.{inner}".lstrip("."), level)
                 if sub is not None:
