@@ -12,7 +12,7 @@ from zerograd.static.engine.endings import is_empty
 from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.gradients import gradient_method
 from zerograd.static.engine.ir import Haze, has_effect
-from zerograd.static.engine.items import mapped
+from zerograd.static.engine.items import appended, mapped
 from zerograd.static.engine.keepers import ask_made, ask_trusted, tell
 from zerograd.static.engine.keys import comes_from, keys_of
 from zerograd.static.engine.scalers import run_scaler, scaler_method
@@ -349,12 +349,9 @@ def _container_method(
 ) -> Value:
     if isinstance(base, Several):
         if name == "append" and arguments.positional:
-            item = arguments.first()
+            item = appended(frame, arguments.first())
             # made on one branch or on another, it is appended once
             known = isinstance(item, Optimizer) and item.ident in {e.ident for e in base.items}
-            if isinstance(item, Params) and frame.program.picking:
-                item = Params(item.keys, one=item.one, filled=item.filled)
-                item.part = True
             if not known:
                 base.items.append(item)
         elif name == "extend" and arguments.positional:

@@ -48,3 +48,12 @@ def mapped(frame: Frame, node: ast.Call, function: Function, columns: list[Value
         given = Arguments([items[number] for items, _ in known], {})
         results.append(frame.program.invoke(frame, node, function, given))
     return Several(results, any(open_ended for _, open_ended in known))
+
+
+def appended(frame: Frame, item: Value) -> Value:
+    """Return what a list is given: parameters that a test picked are a part of their network."""
+    if not isinstance(item, Params) or not frame.program.picking:
+        return item
+    part = Params(item.keys, one=item.one, filled=item.filled)
+    part.part = True
+    return part
