@@ -45,6 +45,9 @@ class Guard:
     holds: Callable[..., None]
     registers: Callable[..., None]
     forwarded: Callable[..., None]
+    capture_begins: Callable[..., None]
+    capture_ends: Callable[..., None]
+    replayed: Callable[..., None]
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ else here is kept out of graphs.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from itertools import repeat, starmap
 from typing import Any, Protocol
@@ -33,6 +34,7 @@ _KEPT_OUT = (
         "confirm",
         "decorated",
         "feeding",
+        "graphs",
         "guard",
     ),
     *("hand_work", "hooks", "laps", "leaves", "ledger", "memo", "names", "owners", "recorder"),
@@ -61,6 +63,9 @@ class Listener(Protocol):
     def holds(self, optimizer: Optimizer) -> None: ...
     def registers(self, module: torch.nn.Module, name: str, part: Any) -> None: ...
     def forwarded(self, model: torch.nn.Module, synchronised: bool) -> None: ...
+    def capture_begins(self, graph: Any) -> None: ...
+    def capture_ends(self, graph: Any) -> None: ...
+    def replayed(self, graph: Any) -> None: ...
 
 
 _listeners: tuple[Listener, ...] = ()
@@ -140,6 +145,9 @@ def _put_on() -> None:
         (GradScaler, "unscale_", _unscaling),
         (GradScaler, "step", _scaler_stepping),
         (GradScaler, "update", _scaler_updating),
+        (torch.cuda.CUDAGraph, "capture_begin", _capture_beginning),
+        (torch.cuda.CUDAGraph, "capture_end", _capture_ending),
+        (torch.cuda.CUDAGraph, "replay", _replaying),
     ):
         _patch(owner, name, make(getattr(owner, name)))
     module = torch.nn.Module
@@ -360,3 +368,38 @@ def _scaler_updating(original: Any) -> Any:
         original(self, *args, **kwargs)
 
     return update
+
+
+def _capture_beginning(original: Any) -> Any:
+    @functools.wraps(original)
+    def capture_begin(self: Any, *args: Any, **kwargs: Any) -> None:
+        __tracebackhide__ = True
+        original(self, *args, **kwargs)
+        for listener in _listeners:
+            listener.capture_begins(self)
+
+    return capture_begin
+
+
+def _capture_ending(original: Any) -> Any:
+    @functools.wraps(original)
+    def capture_end(self: Any) -> None:
+        __tracebackhide__ = True
+        original(self)
+        for listener in _listeners:
+            listener.capture_ends(self)
+
+    return capture_end
+
+
+def _replaying(original: Any) -> Any:
+    @functools.wraps(original)
+    def replay(self: Any) -> None:
+        __tracebackhide__ = True
+        original(self)
+        # What torch replays for itself, in compiled code say, stands in a backward that is heard.
+        if not sys._getframe(1).f_globals.get("__name__", "").startswith("torch."):
+            for listener in _listeners:
+                listener.replayed(self)
+
+    return replay

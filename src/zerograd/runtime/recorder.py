@@ -25,6 +25,7 @@ from zerograd.runtime.callers import Callers
 from zerograd.runtime.clears import Clears
 from zerograd.runtime.confirm import Looks
 from zerograd.runtime.feeding import Feeding, Speak, TraceSink
+from zerograd.runtime.graphs import Graphs
 from zerograd.runtime.leaves import Leaves
 from zerograd.runtime.names import name_in_frames
 from zerograd.runtime.owners import Owners
@@ -63,6 +64,7 @@ class Recorder(Feeding):
         self.replicas = Replicas(self)
         self.backwards, self.clears, self.steps = Backwards(self), Clears(self), Steps(self)
         self.scaling = Scaling(self)
+        graphs = Graphs(self)
         self.not_checked: dict[str, None] = {}
         self.names: dict[str, str] = {}  # of owners and scalers, as the user's code calls them
         self.held_as: dict[str, str] = {}  # owners by the variables that held them early on
@@ -78,6 +80,8 @@ class Recorder(Feeding):
         self.scaler_step_begins = self.scaling.step_begins
         self.scaler_step_ends = self.scaling.step_ends
         self.scaler_updates = self.scaling.updates
+        self.capture_begins, self.capture_ends = graphs.capture_begins, graphs.capture_ends
+        self.replayed = graphs.replayed
 
     # What the parts do not hear.
 
@@ -203,7 +207,11 @@ class Recorder(Feeding):
 
     def cannot_look(self, bucket: Bucket) -> None:
         """Say that nothing is known of a bucket whose values cannot be read."""
-        self.memo.lose_sight((bucket.name,))
+        self.lose_sight_in_graphs((bucket.name,))
+
+    def lose_sight_in_graphs(self, names: tuple[str, ...]) -> None:
+        """Say that nothing is known of buckets which a CUDA graph changes."""
+        self.memo.lose_sight(names)
         self.note("gradients inside a CUDA graph: its replays are not seen")
 
     def call(self, owner: Owner, name: str) -> None:
