@@ -65,3 +65,19 @@ def test_a_trace_costs_few_calls_more(kept, most, tmp_path):
     watched = calls(zerograd.watch(policy="collect", trace=writer))
     writer.close()
     assert watched - calls(nullcontext()) < most
+
+
+def test_laps_that_nobody_hears_of_are_counted_all_the_same():
+    model = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x = torch.randn(2, 4)
+    with zerograd.watch(policy="collect") as watching:
+        for n in range(1, 700):
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            optimizer.step()
+            metrics = watching.metrics()
+            counts = {metrics[f"zerograd/{each}"] for each in ("steps", "backwards", "clears")}
+            assert counts == {n}
+            assert metrics["zerograd/iterations"] == n - 1
+    assert watching.findings == []

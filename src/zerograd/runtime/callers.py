@@ -78,7 +78,7 @@ class Callers:
         shared = next((each for each in chain if each.code in steps), None)
         if shared is None:
             return False
-        loop = _loop_around(shared.code.co_filename, shared.line)
+        loop = _loop_around(shared.code, shared.line)
         if loop is None:
             return False
         step = steps[shared.code]
@@ -94,7 +94,7 @@ def is_counted() -> bool:
     fills and clears in each of its turns.
     """
     for caller in chain_here():
-        around = _around(caller.code.co_filename, caller.line)
+        around = _around(caller.code, caller.line)
         tests = [node.test for node in around if isinstance(node, ast.If)]
         loops = [node for node in around if isinstance(node, (ast.For, ast.AsyncFor, ast.While))]
         if loops:  # what `continue` keeps from the rest of the turn
@@ -182,15 +182,49 @@ def _parsed(text: str) -> ast.Module:
         return ast.Module([], [])
 
 
-def _around(path: str, line: int) -> list[ast.AST]:
-    """Return the nodes of a file that reach over this line, the outermost first."""
-    return _over("".join(linecache.getlines(path)), line)
+@functools.lru_cache(maxsize=32)
+def _parsed_block(text: str, first: int) -> ast.Module | None:
+    """Return the tree of a function that begins in line `first` of its file."""
+    is_indented = text[:1].isspace()
+    try:
+        tree = ast.parse(f"if True:\n{text}" if is_indented else text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    return ast.increment_lineno(tree, first - 2 if is_indented else first - 1)
+
+
+def _around(code: CodeType, line: int) -> list[ast.AST]:
+    """Return the nodes that reach over this line of `code`, the outermost first.
+
+    Of a function that is parsed alone, if it can be: the file around it may be long.
+    """
+    lines = linecache.getlines(code.co_filename)
+    if not code.co_name.startswith("<"):
+        text = "".join(_block(lines, code))
+        if _parsed_block(text, code.co_firstlineno) is not None:
+            return _over(text, code.co_firstlineno, line)
+    return _over("".join(lines), 0, line)
+
+
+def _block(lines: list[str], code: CodeType) -> list[str]:
+    """Return the lines of a function, up to the next one that is indented no deeper."""
+    first = code.co_firstlineno - 1
+    stop = max((line for _, _, line in code.co_lines() if line is not None), default=first)
+    depth = _depth(lines[first]) if first < len(lines) else 0
+    while stop < len(lines) and (not lines[stop].strip() or _depth(lines[stop]) > depth):
+        stop += 1
+    return lines[first:stop]
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 @functools.lru_cache(maxsize=64)
-def _over(text: str, line: int) -> list[ast.AST]:
+def _over(text: str, first: int, line: int) -> list[ast.AST]:
+    tree = _parsed_block(text, first) if first else None
     found: list[ast.stmt | ast.expr] = []
-    around: deque[ast.AST] = deque([_parsed(text)])
+    around: deque[ast.AST] = deque([tree or _parsed(text)])
     while around:
         for node in ast.iter_child_nodes(around.popleft()):
             first, last = getattr(node, "lineno", line), getattr(node, "end_lineno", line)
@@ -204,6 +238,6 @@ def _over(text: str, line: int) -> list[ast.AST]:
     return [node for node in found if node.lineno >= start]
 
 
-def _loop_around(path: str, line: int) -> _Loop | None:
-    around = [node for node in _around(path, line) if isinstance(node, _Loop)]
+def _loop_around(code: CodeType, line: int) -> _Loop | None:
+    around = [node for node in _around(code, line) if isinstance(node, _Loop)]
     return max(around, key=lambda node: (node.lineno, node.col_offset), default=None)

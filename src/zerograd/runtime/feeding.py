@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
@@ -81,7 +82,10 @@ class Feeding:
         sites = self.sites
         if sites.code is None:
             return None
-        return Call(kind, ride.key_of(kind, holder), sites.hops + 1, sites.code, sites.at)
+        call = Call(kind, ride.key_of(kind, holder), sites.hops + 1, sites.code, sites.at)
+        if holder is not None:
+            call.holder = weakref.ref(holder)
+        return call
 
     def feed_by_hand(self, key: Any, event: Callable[[], Event]) -> None:
         """Feed something done by hand, known under `key`, made by `event` when it is new."""
@@ -203,6 +207,7 @@ class Feeding:
         hooks.set_ride(None)
         if going is None:
             return
+        going.is_going = False
         if self.laps is not None:
             self.laps.end()
         for kind, count in enumerate(going.ring.ticked(going.laps, going.leg)):

@@ -21,7 +21,7 @@ from torch.optim.optimizer import Optimizer
 
 from zerograd.runtime import torch_facts, traced_calls
 from zerograd.runtime.forks import new_lock
-from zerograd.runtime.ride import CLEAR, STEP, Ride
+from zerograd.runtime.ride import CLEAR, STANDSTILL, STEP, Ride, Standstill
 
 _KEPT_OUT = (
     *(
@@ -115,6 +115,7 @@ def set_ride(ride: Ride | None) -> bool:
     if ride is not None and len(_listeners) != 1:
         return False
     _ride = traced_calls.ride = ride
+    _ride_on(STANDSTILL if ride is None else ride)
     if _engine_log is not None:
         _engine_log.ride = ride
     return True
@@ -193,6 +194,74 @@ def _take_off() -> None:
     _kept_out = False
 
 
+def _ticking() -> tuple[Any, Any, Any, Callable[[Ride | Standstill], None]]:
+    """Return the hooks of step and clear, and what tells them on which ride they are.
+
+    In a loop that is a habit, these are what watching costs. Between two of them torch
+    fills the processor's caches with its own work, so each object touched on the way is
+    fetched anew: hence one cell for all of them, and no name of a module looked up.
+    """
+    ride: Ride | Standstill = STANDSTILL
+
+    def ride_on(new: Ride | Standstill) -> None:
+        nonlocal ride
+        ride = new
+
+    def step_begins(
+        optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        going = ride  # which may end at the turn
+        leg = going.leg
+        if leg.stepped() is optimizer and getattr(leg.canary(), "grad", None) is not None:
+            turn = leg.turn
+            going.leg = leg.next if turn is None else turn()
+            return None
+        if isinstance(going, Ride) and going.ticks(id(optimizer) * 4 + STEP):
+            return None
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        for listener in _listeners:
+            listener.step_begins(optimizer, closure is not None)
+        if closure is None or not callable(closure):
+            return None
+        heard = _heard_closure(optimizer, closure)
+        if len(args) > 1:
+            return (args[0], heard, *args[2:]), kwargs
+        return args, {**kwargs, "closure": heard}
+
+    def step_ends(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if not ride.is_going:
+            for listener in _listeners:
+                listener.step_ends(optimizer)
+
+    def clearing(original: Any) -> Any:
+        plain = getattr(original, "__wrapped__", original)
+
+        @functools.wraps(plain)
+        def zero_grad(self: Optimizer, set_to_none: bool = True) -> Any:
+            __tracebackhide__ = True
+            going = ride
+            leg = going.leg
+            if leg.cleared() is self:
+                turn = leg.turn
+                going.leg = leg.next if turn is None else turn()
+                return plain(self, set_to_none)
+            if isinstance(going, Ride) and going.ticks(id(self) * 4 + CLEAR):
+                return plain(self, set_to_none)
+            for listener in _listeners:
+                listener.clear_begins(self, set_to_none)
+            plain(self, set_to_none)
+            for listener in _listeners:
+                listener.clear_ends(self, set_to_none)
+            return None
+
+        return _as_torch_has_it(zero_grad, is_plain=plain is original)
+
+    return step_begins, step_ends, clearing, ride_on
+
+
+_step_begins, _step_ends, _clearing, _ride_on = _ticking()
+
+
 def _backward_begins(roots: Any) -> Callable[[], None]:
     heard = _listeners
     for listener in heard:
@@ -203,32 +272,6 @@ def _backward_begins(roots: Any) -> Callable[[], None]:
 def _backward_ends() -> None:
     for listener in _listeners:
         listener.backward_ends()
-
-
-def _step_begins(
-    optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    ride = _ride
-    if ride is not None:
-        leg = ride.leg
-        if leg.stepped == id(optimizer) and getattr(leg.canary(), "grad", None) is not None:
-            ride.leg = leg.next
-            if ride.is_traced:
-                ride.tell(leg)
-            if leg.is_last:
-                ride.turn()
-            return None
-        if ride.ticks(id(optimizer) * 4 + STEP):
-            return None
-    closure = args[1] if len(args) > 1 else kwargs.get("closure")
-    for listener in _listeners:
-        listener.step_begins(optimizer, closure is not None)
-    if closure is None or not callable(closure):
-        return None
-    heard = _heard_closure(optimizer, closure)
-    if len(args) > 1:
-        return (args[0], heard, *args[2:]), kwargs
-    return args, {**kwargs, "closure": heard}
 
 
 def _heard_closure(optimizer: Optimizer, closure: Callable[[], Any]) -> Callable[[], Any]:
@@ -246,43 +289,9 @@ def _heard_closure(optimizer: Optimizer, closure: Callable[[], Any]) -> Callable
     return functools.partial(next, map(returned, starmap(closure, repeat(()))))
 
 
-def _step_ends(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    if _ride is None:
-        for listener in _listeners:
-            listener.step_ends(optimizer)
-
-
 def _registers(module: torch.nn.Module, name: str, part: Any) -> None:
     for listener in _listeners:
         listener.registers(module, name, part)
-
-
-def _clearing(original: Any) -> Any:
-    plain = getattr(original, "__wrapped__", original)
-
-    @functools.wraps(plain)
-    def zero_grad(self: Optimizer, set_to_none: bool = True) -> Any:
-        __tracebackhide__ = True
-        ride = _ride
-        if ride is not None:
-            leg = ride.leg
-            if leg.cleared == id(self):
-                ride.leg = leg.next
-                if ride.is_traced:
-                    ride.tell(leg)
-                if leg.is_last:
-                    ride.turn()
-                return plain(self, set_to_none)
-            if ride.ticks(id(self) * 4 + CLEAR):
-                return plain(self, set_to_none)
-        for listener in _listeners:
-            listener.clear_begins(self, set_to_none)
-        plain(self, set_to_none)
-        for listener in _listeners:
-            listener.clear_ends(self, set_to_none)
-        return None
-
-    return _as_torch_has_it(zero_grad, is_plain=plain is original)
 
 
 def _holding(original: Any) -> Any:

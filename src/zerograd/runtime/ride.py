@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from functools import partial
+from itertools import chain, repeat, takewhile
+from operator import length_hint
 from sys import _getframe
 from threading import get_ident
 from time import perf_counter
 from types import CodeType
 from typing import Any
+from weakref import ref
 
 from zerograd.lifecycle.events import Event
 from zerograd.lifecycle.windows import Window
@@ -27,10 +30,18 @@ SURE = 16  # equal rounds before the first ride
 LAPS = 3  # between two rounds of full care, at first; each ride then takes twice as long
 MOST_LAPS = 255  # where nothing is done by hand
 MOST_WITH_HAND_WORK = 15
+AT_ONCE = 16  # laps that are counted with no call of ours
 MOST_LEGS = 4096
 MOST_RINGS = 64
 
 BACKWARD, CLEAR, STEP, CLIP = range(4)
+
+
+class _Gone:
+    pass
+
+
+GONE: Callable[[], Any] = ref(_Gone())  # refers to nothing any more
 
 
 def key_of(kind: int, holder: Any) -> int:
@@ -47,6 +58,7 @@ class Call:
     depth: int  # of the user's frame, seen from `Ride.ticks`
     code: CodeType
     at: int  # the instruction in that frame
+    holder: Callable[[], Any] = GONE  # a weak reference: whose method it is
 
 
 @dataclass(slots=True, eq=False)
@@ -69,20 +81,49 @@ class Leg:
     canary: Any = None  # a weak reference: whose gradient is there now, or is not
     is_present: bool = False
     is_zeroed: bool = False  # by hand, to zeros, in a way that moves no counter perhaps
-    # What the hooks compare themselves, where that is all; else 0, and they ask the ride.
-    cleared: int = 0  # whose clear it is, by id
-    stepped: int = 0  # whose step, once the canary's gradient is there
+    holder: Callable[[], Any] = GONE
+    # What the hooks compare themselves, where that is all; else nothing, and they ask the ride.
+    cleared: Callable[[], Any] = GONE  # whose clear it is
+    stepped: Callable[[], Any] = GONE  # whose step, once the canary's gradient is there
     near: int = 0  # how far the user's frame is from the hook of a backward
+    # Returns what follows, where the ride hears of it: a lap ends, or there is a trace.
+    turn: Callable[[], Leg] | None = None
 
     def simplify(self) -> None:
         """Let the hooks tick it off with no call of the ride, if they can."""
-        self.cleared = self.stepped = self.near = 0
+        self.cleared = self.stepped = GONE
+        self.near = 0
         if self.kind == BACKWARD:
             self.near = self.depth - 1 if self.canary is None else 0
         elif self.kind == CLEAR and not self.looks and self.canary is None:
-            self.cleared = self.key >> 2
+            self.cleared = self.holder
         elif self.kind == STEP and not self.looks and self.canary is not None:
-            self.stepped = self.key >> 2 if self.is_present and not self.is_zeroed else 0
+            self.stepped = self.holder if self.is_present and not self.is_zeroed else GONE
+
+
+def _nowhere() -> Leg:
+    leg = Leg(-1, 0, _nowhere.__code__, -1, -1, Node(None), looks=False)
+    leg.next = leg
+    return leg
+
+
+class Standstill:
+    """No ride: what the hooks then see in the place of one. No call is ever due."""
+
+    __slots__ = ()
+    is_going = False
+
+    @property
+    def leg(self) -> Leg:
+        return _NOWHERE
+
+    @leg.setter
+    def leg(self, leg: Leg) -> None:
+        raise AssertionError("no call is due")
+
+
+_NOWHERE = _nowhere()
+STANDSTILL = Standstill()
 
 
 @dataclass(slots=True, eq=False)
@@ -142,8 +183,8 @@ class Ride:
     """A ring being ridden, seen from the hooks."""
 
     __slots__ = (
-        *("_end", "_lap", "_most", "_stop", "_trace"),
-        *("due", "extras", "has_norm", "is_traced", "laps", "leg", "ring"),
+        *("_counted", "_end", "_lap", "_most", "_rest", "_stop", "_trace"),
+        *("due", "extras", "has_norm", "is_going", "leg", "ring"),
         *("stamps", "thread", "told", "wanted"),
     )
 
@@ -155,7 +196,6 @@ class Ride:
         trace: Traced | None = None,
     ) -> None:
         self._trace = trace
-        self.is_traced = trace is not None
         self.has_norm = False  # one that was measured is to be told with the next step
         # When the calls came, with what was measured by the number of the call; `told` of
         # them the trace has had.
@@ -164,14 +204,33 @@ class Ride:
         self.told = 0
         self.wanted = 0  # the next lap whose numbers are wanted
         self.due = 0  # the lap after which that is asked again
+        self.is_going = True
         self.ring = ring
         self.leg = ring.legs[0].next
-        self.laps = 0
         self.thread = get_ident()
         self._most = ring.laps
         self._stop = 0 if ring.windows else ring.laps  # the lap from which on each is looked at
         self._end = end
         self._lap = lap
+        self._counted = 0
+        self._rest = repeat(ring.legs[0], 0)
+        for leg in ring.legs:
+            leg.turn = partial(self._tell, leg) if trace is not None else None
+        if trace is None:
+            self._count_on()
+
+    @property
+    def laps(self) -> int:
+        """How many laps are complete."""
+        return self._counted - length_hint(self._rest)
+
+    def _count_on(self) -> None:
+        """Let the next laps be counted with no call of ours; the last of them calls `_turn`."""
+        first, last = self.ring.legs[0], self.ring.legs[-1]
+        unheard = max(min(self._stop - self._counted, AT_ONCE) - 1, 0)
+        self._counted += unheard
+        self._rest = repeat(first, unheard)
+        last.turn = chain(self._rest, iter(self._turn, None)).__next__
 
     def ticks(self, key: int) -> bool:
         """Is the call at hand the one that is due? Else the ride has ended.
@@ -195,31 +254,34 @@ class Ride:
                     return self._ends(key)
                 if leg.is_zeroed and self.laps & 1 and torch_facts.peek(parameter.grad):
                     return self._ends(key)
-            self.leg = leg.next
-            if self._trace is not None:
-                self.tell(leg)
-            if leg.is_last:
-                self.turn()
+            turn = leg.turn
+            self.leg = leg.next if turn is None else turn()
             return True
         return self._ends(key)
 
-    def tell(self, leg: Leg) -> None:
-        """Take note of a call for the trace."""
+    def _tell(self, leg: Leg) -> Leg:
+        """Take note of a call for the trace; return the next one."""
         trace: Any = self._trace
+        self.leg = leg.next
         if self.stamps is None:
             trace.leg(leg)
-            return
-        self.stamps.append(perf_counter())
-        if self.laps >= self.wanted and (leg.is_measured or self.has_norm):
-            trace.leg(leg)
+        else:
+            self.stamps.append(perf_counter())
+            if self.laps >= self.wanted and (leg.is_measured or self.has_norm):
+                trace.leg(leg)
+        return self._turn() if leg.is_last else leg.next
 
-    def turn(self) -> None:
-        """Begin another lap, if it is not time to look with care."""
-        self.laps = laps = self.laps + 1
-        if self._trace is not None and laps >= self.due:
+    def _turn(self) -> Leg:
+        """Begin another lap, if it is not time to look with care; return its first call."""
+        self._counted += 1
+        self.leg = self.ring.legs[0]
+        if self._trace is not None and self._counted >= self.due:
             self._trace.laps()
-        if laps >= self._stop or get_ident() != self.thread:
+        if self._counted >= self._stop or get_ident() != self.thread:
             self._end_lap()
+        if self._trace is None and self.is_going:
+            self._count_on()
+        return self.leg
 
     def _ends(self, key: int) -> bool:
         """End the ride at a call that is not due, unless it is no call that could be."""
@@ -336,6 +398,7 @@ def _ring_of(passed: Sequence[_Passed]) -> Ring:
             # does the same to the same gradients wherever it stands.
             looks = not has_places or call.kind in (BACKWARD, CLIP)
             leg = Leg(call.key, call.depth, call.code, call.at, call.kind, node, looks, due)
+            leg.holder = call.holder
             leg.is_measured = call.kind in (BACKWARD, CLIP)
             leg.window = (symbol.event, window) if window is not None else None
             legs.append(leg)

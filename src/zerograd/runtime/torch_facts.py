@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from sys import _getframe
 from types import CodeType, FrameType
 from typing import Any
 
@@ -53,7 +54,7 @@ class EngineLog:
     between, so an exception from inside has the traceback it always had.
     """
 
-    __slots__ = ("_begin", "_real", "_register", "ride")
+    __slots__ = ("_begin", "_levels", "_real", "_register", "ride")
 
     @staticmethod
     def of(real: logging.Logger, register: Callable[[Roots], Any], begin: Begin) -> EngineLog:
@@ -62,10 +63,12 @@ class EngineLog:
         made: Any = kind.__new__(kind)
         made.__dict__ = vars(real)
         made.ride = None
+        made._levels = getattr(real, "_cache", {})
         made._real, made._register, made._begin = real, register, begin
         return made  # type: ignore[no-any-return]
 
     _begin: Begin
+    _levels: dict[Any, int]  # what the logger remembers of levels; it forgets when one is set
     _real: logging.Logger
     _register: Callable[[Roots], Any]
     ride: Any
@@ -74,33 +77,30 @@ class EngineLog:
         # Not while a ride ticks calls off; and not `autograd.grad`, which fills nothing.
         ride = self.ride
         if ride is None:
-            if is_filling(sys._getframe(2)):
+            if is_filling(_getframe(2)):
                 return logging.DEBUG
         else:
-            leg, frame = ride.leg, None
-            if leg.near:
-                try:
-                    frame = sys._getframe(leg.near)
-                except ValueError:
-                    frame = None
-            if frame is not None and frame.f_lasti == leg.at and frame.f_code is leg.code:
-                ride.leg = leg.next
-                if ride.is_traced:
-                    ride.tell(leg)
-                if leg.is_last:
-                    ride.turn()
-            elif not ride.ticks(0) and is_filling(sys._getframe(2)):
+            leg = ride.leg
+            try:
+                frame = _getframe(leg.near)
+            except ValueError:
+                frame = _getframe()
+            if frame.f_lasti == leg.at and frame.f_code is leg.code:
+                turn = leg.turn
+                ride.leg = leg.next if turn is None else turn()
+            elif not ride.ticks(0) and is_filling(_getframe(2)):
                 return logging.DEBUG
-        logger: logging.Logger | None = self._real
-        while logger is not None:  # as the logger itself does, at the cost of no call
-            if logger.level:
-                return logger.level
-            logger = logger.parent
-        return logging.NOTSET
+        try:
+            return self._levels["zerograd"]
+        except KeyError:  # the first time, and after anyone has set a level
+            level = self._real.getEffectiveLevel()
+            if "_cache" in vars(self._real):
+                self._levels["zerograd"] = level
+            return level
 
     def register(self, roots: Roots) -> Callable[[], None]:
         """Take the place of the function that hooks the graph; return how to undo it."""
-        if not is_filling(sys._getframe(2)):
+        if not is_filling(_getframe(2)):
             return self._register(roots)  # type: ignore[no-any-return]
         if self._real.getEffectiveLevel() > logging.DEBUG:
             return self._begin(roots)
