@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -207,6 +208,40 @@ def test_the_import_hook_leaves_no_trace_on_torch(tmp_path: Path) -> None:
     write(tmp_path, script=script)
     done = call(*RUN, "script.py", cwd=tmp_path)
     assert done.stdout == "SourceFileLoader SourceFileLoader\n[]\n", done.stderr
+
+
+def test_a_library_that_asks_whether_torch_is_there_hides_nothing(tmp_path: Path) -> None:
+    script = """
+    import importlib.util, sys
+    assert importlib.util.find_spec("torch") is not None
+    assert importlib.util.find_spec("torch").submodule_search_locations
+    import faulty
+    faulty.train()
+    """
+    starts = 'import subprocess, sys; subprocess.run([sys.executable, "asks.py"], check=True)'
+    write(tmp_path, asks=script, starts=starts)
+    for name in ("asks.py", "starts.py"):  # in the run's own process, and in a child
+        (finding,) = run_json(tmp_path, name)
+        assert finding["code"] == "ZG101" and finding["count"] == 3
+
+
+def test_several_hooks_all_hear_of_one_import() -> None:
+    program = """
+    import sys
+    from importlib.util import find_spec
+    from zerograd.runtime.on_import import when_torch_is_imported
+    before, heard = list(sys.meta_path), []
+    when_torch_is_imported(lambda: heard.append("first"))
+    when_torch_is_imported(lambda: heard.append("second"))
+    when_torch_is_imported(lambda: heard.append("third"))()  # cancelled
+    assert find_spec("torch") is not None and heard == []
+    import torch
+    assert sorted(heard) == ["first", "second"] and sys.meta_path == before
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_hook_can_be_cancelled() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -87,6 +89,19 @@ def test_an_input_of_a_frozen_network_is_no_weight():
             net(torch.ones(4, 3) + delta).sum().backward()
             delta.data += 0.01 * delta.grad.sign()
     assert told(watching) == [("ZG202", "delta.data += 0.01 * delta.grad.sign()")]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 knows no columns")
+def test_columns_count_characters():
+    net = nn.Linear(3, 1)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    with watch(policy="collect") as watching:
+        for _ in range(3):
+            net(torch.ones(2, 3)).sum().backward()
+            words = "漢字é"; opt.step()  # fmt: skip # noqa: E702
+    (finding,) = watching.findings
+    line = linecache.getline(__file__, finding.spot.line)
+    assert line[finding.spot.column - 1 : finding.spot.end_column - 1] == "opt.step()" and words
 
 
 # Names.

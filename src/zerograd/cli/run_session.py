@@ -23,7 +23,7 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.runtime.aloud import say
 from zerograd.runtime.children import watch_for_unfollowed
 from zerograd.runtime.launch import Target, end_like_the_script, run_as_main
-from zerograd.runtime.on_import import when_torch_is_imported
+from zerograd.runtime.on_import import is_torch_ready, when_torch_is_imported
 from zerograd.runtime.processes import WatchedProcess, lead_children
 from zerograd.runtime.ranks import (
     PRINTED,
@@ -55,6 +55,8 @@ def run_session(target: Target, options: RunOptions, report: ReportOptions) -> i
     try:
         code = run_as_main(target, on_error=session.failed)
     finally:
+        if is_torch_ready() and session.process.steps() is None:
+            session.process.note("this process: torch came in unnoticed, past the import system")
         cancel()
         unhear()
         undo()

@@ -166,6 +166,7 @@ def site_of(code: CodeType, at: int, line: int, in_library: bool = False) -> Sit
         if found is not None:
             first, last, column, end = found
     text = _text_between(path, first, last, column, end) if end else _line(path, first)
+    column, end = _character(path, first, column), _character(path, last, end)
     name, cell = _notebook_name(path)
     spot = Spot(name, first, column, last if end else 0, end, cell)
     return Site(spot, text, _receiver(text), path, in_library, _scope(code))
@@ -196,11 +197,19 @@ def _text_between(path: str, first: int, last: int, column: int, end: int) -> st
     if not any(lines):
         return ""
     # Positions count bytes of UTF-8.
-    encoded = [line.encode() for line in lines]
+    encoded = [line.encode(errors="replace") for line in lines]
     encoded[-1] = encoded[-1][: end - 1]
     encoded[0] = encoded[0][column - 1 :]
     parts = [part.decode(errors="replace").strip() for part in encoded]
     return " ".join(part for part in parts if part)
+
+
+def _character(path: str, line: int, column: int) -> int:
+    """Return which character of the line a column is; Python counts bytes of UTF-8."""
+    text = linecache.getline(path, line)
+    if column < 1 or text.isascii():
+        return column
+    return len(text.encode(errors="replace")[: column - 1].decode(errors="replace")) + 1
 
 
 _CALL = re.compile(r"([\w.\[\]'\"]+)\.(?:step|zero_grad|backward|update|unscale_|scale)\s*\(")

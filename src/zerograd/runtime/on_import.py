@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
 from types import ModuleType
 
 
@@ -32,7 +31,11 @@ def is_torch_ready() -> bool:
 
 
 class _TorchFinder:
-    """Stands before all other finders until torch is asked for, then steps aside."""
+    """Stands before all other finders until torch has been imported, then steps aside.
+
+    Being asked is not yet importing: libraries ask whether torch is installed before they
+    import it, and an import may fail and be tried again.
+    """
 
     def __init__(self, act: Callable[[], object]) -> None:
         self._act = act
@@ -42,11 +45,20 @@ class _TorchFinder:
     ) -> ModuleSpec | None:
         if name != "torch":
             return None
-        self.leave()
-        spec = find_spec(name)
+        finders = list(sys.meta_path)
+        # Those before it have been asked; another of its kind may stand among them.
+        behind = finders[finders.index(self) + 1 :] if self in finders else []
+        finds = (getattr(finder, "find_spec", None) for finder in behind)
+        specs = (find(name, path, target) for find in finds if find is not None)
+        spec: ModuleSpec | None = next((each for each in specs if each is not None), None)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, self._act)  # type: ignore[assignment]
+            spec.loader = _Loader(spec.loader, self._imported)  # type: ignore[assignment]
         return spec
+
+    def _imported(self) -> None:
+        if self in sys.meta_path:  # else it was cancelled, or another import was quicker
+            self.leave()
+            self._act()
 
     def leave(self) -> None:
         if self in sys.meta_path:
