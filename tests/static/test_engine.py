@@ -13,6 +13,7 @@ import pytest
 
 import zerograd
 from zerograd.static.engine import flow
+from zerograd.static.engine.words import fills_by_name
 
 LOOPS = Path(__file__).parent / "loops"
 EXPECTED = re.compile(r"# expect: (ZG\d{3})")
@@ -83,3 +84,9 @@ def train(net, opt, data):
     made = "net = nn.Linear(2, 2)\nopt = optim.SGD(net.parameters(), lr=0.1)\n"
     found = zerograd.check_source(SETTING + train + made + calls, "long.py")
     assert [(each.rule.code, each.spot.line) for each in found] == [("ZG101", 7)]
+
+
+def test_what_prepares_or_skips_a_backward_is_none() -> None:
+    assert fills_by_name("forward_backward")
+    assert not fills_by_name("prepare_for_backward")
+    assert not fills_by_name("skip_backward")

@@ -43,6 +43,8 @@ def attribute(frame: Frame, base: Value, name: str) -> Value:
             return _optimizer_attribute(frame.program.named_optimizer(base.path), name)
         if name in _OF_SCALERS and is_scaler_name(base.path):
             return Bound(frame.program.named_scaler(base.path), name)
+        if is_scaler_name(name) and is_optimizer_name(base.path):
+            return _own_scaler(base.path, name)
         if name in ("backward", "zero_grad"):
             return Bound(base, name)
         return Gradient(base) if name == "grad" else Named(f"{base.path}.{name}")
@@ -97,4 +99,11 @@ def _optimizer_attribute(base: Optimizer, name: str) -> Value:
         return Several([Mapping({"params": Params(keys)})], open=True)
     if name in ("optimizer", "optim", "_optimizer", "base_optimizer"):
         return base
+    if is_scaler_name(name):
+        return _own_scaler(base.key, name)
     return Bound(base, name) if name in _OF_OPTIMIZERS else NOTHING
+
+
+def _own_scaler(optimizer: str, name: str) -> Scaler:
+    """The scaler that an optimizer keeps: its own step takes the factor out."""
+    return Scaler(f"{optimizer}.{name}", live=False)

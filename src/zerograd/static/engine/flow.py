@@ -93,8 +93,10 @@ class Flow:
         self._tries: list[list[Point | None]] = []  # the points seen in each `try` that is open
         self.reached: dict[int, dict[str, set[Pair]]] = {}
         self.end: Point | None = None  # where the root ends
-        # nodes interpreted, those with many states counting more; past that the root is left alone
+        # nodes interpreted, those with many states counting more, and states never met before;
+        # past that the root is left alone
         self.budget = MOST_NODES
+        self._met = 0
 
     def start(self, buckets: list[str], hazy: bool) -> Point:
         state = INITIAL._replace(absent=False) if hazy else INITIAL
@@ -111,7 +113,9 @@ class Flow:
         for node in block:
             if point is None or self.budget <= 0:
                 return None
-            self.budget -= 1 + sum(map(len, point.values())) // 8
+            new = len(self.states) - self._met
+            self._met += new
+            self.budget -= 1 + sum(map(len, point.values())) // 8 + 2 * new
             point = self._node(node, point, exits)
         return point
 

@@ -18,6 +18,7 @@ from zerograd.static.engine.elsewhere import (
 )
 from zerograd.static.engine.ir import Block, Branch, Doubt, Happening, Haze, Loop, walk
 from zerograd.static.engine.stores import names_stored
+from zerograd.static.engine.unbound import bind_unbound
 from zerograd.static.engine.unit import ClassUnit, FunctionNode
 from zerograd.static.engine.values import Function, Instance
 
@@ -49,14 +50,15 @@ def roots(program: Program) -> Iterator[Root]:
     unit = program.main
     frame = program.frame(unit)
     frame.locals = frame.globals  # a module's locals are what its functions see
+    bind_unbound(frame)
     block = program.read_root(frame, unit.source.tree.body)
     cut_out = unit.source.cut_out or _counts_what_others_count(program, block)
     if block and cut_out and _steps_outside_loops(block):
         # a few lines out of some loop: what they do, they do again and again
         whole = _computes_its_loss(program, unit.source.tree, block)
-        yield Root(_looped(block), hazy=True, doubted=not whole)
+        yield Root([*frame.out, *_looped(block)], hazy=True, doubted=not whole)
     elif block:
-        whole_module = Root(block, hazy=False)
+        whole_module = Root([*frame.out, *block], hazy=False)
         yield whole_module
         if whole_module.too_long:
             program.called.clear()  # each function on its own may be short enough

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.emptiness import only_moves_a_schedule
+from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening
 
 if TYPE_CHECKING:
@@ -25,12 +26,12 @@ _SCALING = re.compile(r"\.scale\(|scale_loss|\.backward\([^)\n]*\w*scal")
 def unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happening | None:
     """Return the backward of a loss that the scaler which steps has never scaled.
 
-    Nothing in the file scales anything, and the scaler was made there. What is cleared before
-    the step is none of its business.
+    Nothing in the file scales anything, and the scaler was made there; or it is handed in, and
+    handed on to nobody who could scale. What is cleared before the step is none of its business.
     """
     assert step.event is not None
     source = step.unit.source
-    if not step.scaler or "GradScaler(" not in source.text:
+    if not step.scaler or not ("GradScaler(" in source.text or _is_only_stepped(step)):
         return None
     if any(_SCALING.search(line.split("#", 1)[0]) for line in source.lines):
         return None
@@ -56,6 +57,23 @@ def unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happening | 
     }
     before = [each for each in losses if each.spot.line < step.spot.line and each.spot in held]
     return before[-1] if before and plain else None
+
+
+def _is_only_stepped(step: Happening) -> bool:
+    """Is the scaler one of mixed precision, updated here, and given to no other call?"""
+    text = step.unit.source.text
+    node = step.node
+    if "autocast" not in text or not isinstance(node, ast.Call):
+        return False
+    path = path_of(node.func).rpartition(".")[0]
+    if not path or f"{path}.update(" not in text:
+        return False
+    return not any(
+        path_of(given) == path
+        for each in ast.walk(step.unit.source.tree)
+        if isinstance(each, ast.Call)
+        for given in (*each.args, *(word.value for word in each.keywords))
+    )
 
 
 def maybe_unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happening | None:

@@ -63,6 +63,7 @@ _BESIDE = frozenset(
         *("pre", "post", "before", "after", "on", "patch", "hook", "hooks", "register", "set"),
         *("get", "is", "has", "num", "global", "count", "function", "fn", "norm", "virtual"),
         *("should", "steps", "scheduler", "sched", "warmup", "nesterov", "lookahead", "ema"),
+        *("prepare", "skip", "no"),
     )
 )
 _COMPUTING = frozenset(("compute", "calculate", "calc", "estimate", "size", "length"))
