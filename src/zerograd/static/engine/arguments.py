@@ -47,7 +47,7 @@ class Arguments:
         self.positional = positional
         self.named = named
         self.nodes: dict[str | int, ast.expr] = {}
-        self.unknown = False  # nobody here makes the call, so defaults say nothing
+        self.unknown = False  # what else is handed is not known, so defaults say nothing
         self._leaves: list[Value] | None = None
         self._kinds: set[type[Value]] = set()  # of the leaves
 
@@ -84,6 +84,8 @@ class Arguments:
                 for key, item in value.items.items():
                     if isinstance(key, str):
                         found.named.setdefault(key, item)
+            else:
+                found.unknown = True  # what they hold stands before any default
         return found
 
     def after(self, given: tuple[Value, ...], named: dict[str, Value]) -> Arguments:

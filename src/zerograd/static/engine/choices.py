@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from zerograd.static.engine.keys import joined
-from zerograd.static.engine.values import Named, Optimizer, Tensor, Value
+from zerograd.static.engine.keys import joined, keys_of
+from zerograd.static.engine.values import Instance, Module, Named, Optimizer, Tensor, Value
 from zerograd.static.engine.words import is_optimizer_name
 
 if TYPE_CHECKING:
@@ -28,12 +28,22 @@ def either(program: Program, test: Test, then: Value, otherwise: Value) -> Value
     if type(value) is not Optimizer and type(value) is not Named:
         return value
     one, other = _optimizer(program, then), _optimizer(program, otherwise)
+    if one is None and other is None and type(value) is Named:
+        _may_be(program, value, otherwise if value is then else then)
     if one is None or other is None or one.key == other.key:
         return value
     chosen = joined([one, other])
     assert isinstance(chosen, Optimizer)
     chosen.choice = test, one, other
     return chosen
+
+
+def _may_be(program: Program, value: Named, other: Value) -> None:
+    """Remember that a network known by its name only, one that was loaded say, may be another."""
+    if isinstance(other, Named | Module | Instance) and other.ident != value.ident:
+        keys = keys_of(other)
+        if any(map(program.is_network, (value.path, *keys))):
+            program.derive(value.path, keys)
 
 
 def _optimizer(program: Program, value: Value) -> Optimizer | None:

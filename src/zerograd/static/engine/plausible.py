@@ -20,6 +20,7 @@ BEFORE = "one iteration back: "
 _CAUGHT = f"{BEFORE}{RAISED}"
 _UPDATES = re.compile(r"scaler\w*\.update\s*\(")
 _NAMES = re.compile(r"[A-Za-z_]\w*")
+_AT_START = re.compile(r"^(?:not )?([\w.]+)\s*(?:(?:==|!=|>)\s*0)?$")
 _CLEARING = frozenset(("zero", "zeros", "zerograd", "clear", "reset", "retain", "keep"))
 
 
@@ -38,7 +39,7 @@ def is_plausible(node: Happening, verdict: Verdict, buckets: Buckets, program: P
     if condition in own:
         return True
     condition = condition.removeprefix(BEFORE)
-    if _is_about_clearing(condition, program):
+    if _is_about_clearing(condition, program) or _turns_around(condition, node, program):
         return False
     missed = EventKind.SCALER_UPDATE if verdict.rule.code == "ZG302" else EventKind.CLEAR
     clears = [
@@ -104,6 +105,20 @@ def _is_about_clearing(condition: str, program: Program) -> bool:
         return False
     words = {word for name in _NAMES.findall(atom.text) for word in words_of(name)}
     return not words.isdisjoint(_CLEARING) or any(word.startswith("accum") for word in words)
+
+
+def _turns_around(condition: str, node: Happening, program: Program) -> bool:
+    """Is it asked whether `n = (n + 1) % size` is at its start, and more than once?
+
+    Asked at the clear, before it is counted, it says what was so at the last step.
+    """
+    atom = program.atoms.get(condition)
+    asked = _AT_START.match(atom.text) if atom is not None else None
+    if asked is None:
+        return False
+    name, text = re.escape(asked[1]), node.unit.source.text
+    counted = rf"(?<![\w.]){name}\s*=\s*\(\s*{name}\s*\+\s*1\s*\)\s*%"
+    return bool(re.search(counted, text)) and len(re.findall(rf"\bif .*\b{name}\b", text)) > 1
 
 
 def is_repeated(literals: frozenset[Literal], conditions: frozenset[str]) -> bool:

@@ -76,7 +76,10 @@ class Program(Readings):
         if self.is_optimizer(cls):
             optimizer = self.new_optimizer(arguments.held())
             text = self.text_of_step(cls)
-            optimizer.clears_itself = "zero_grad(" in text or ".grad = None" in text
+            if "zero_grad(" in text or ".grad = None" in text:
+                own = cls.unit.text_of(cls.methods["step"]) if "step" in cls.methods else ""
+                surely = "zero_grad(" in own or ".grad = None" in own
+                optimizer.clears_itself = True if surely else None
             own_step = "step" in cls.methods
             if own_step and "step(" not in text and not cls.unit.mentions_gradient(cls.node):
                 return Engine()  # a projection, say: its step uses no gradients

@@ -38,6 +38,7 @@ from zerograd.static.engine.unit import ClassUnit
 from zerograd.static.engine.values import (
     Class,
     Function,
+    Instance,
     Value,
 )
 
@@ -149,8 +150,12 @@ def _read_unreached(frame: Frame, body: list[ast.stmt]) -> None:
     program = frame.program
     if any(frame.unit.has_events(part) for part in body):
         before = dict(frame.locals), program.frozen, set(program.called)
+        owner = frame.self_value if isinstance(frame.self_value, Instance) else None
+        kept = dict(owner.attributes) if owner is not None else {}
         read_block(frame, body)
         frame.locals, program.frozen, program.called = before
+        if owner is not None:
+            owner.attributes = kept
 
 
 def _is_knob(frame: Frame, node: ast.If, kind: str) -> bool:

@@ -180,6 +180,8 @@ def step(
         frame.emit(loop)
     if optimizer.clears_itself:
         emit(frame, EventKind.CLEAR, node, optimizer=optimizer, name=name)
+    elif optimizer.clears_itself is None:
+        frame.emit(Haze(keys_of(optimizer), whole=True))
 
 
 def _spelled(frame: Frame, node: ast.AST) -> str:

@@ -161,7 +161,7 @@ class Optimizer(Value):
         self.key = key
         self.keys = keys
         self.windowed = False  # prepared by Accelerate: acts at the window's end only
-        self.clears_itself = False
+        self.clears_itself: bool | None = False  # None: it calls what may clear
         self.lasting = True  # not made by the function that was being read
         self.part = False  # holds parameters that were picked from a network
         self.picked = False  # one of several, by an index that cannot be told

@@ -259,6 +259,9 @@ def is_step_name(name: str) -> bool:
     """Does a method of an optimizer step: second_step, clip_and_step, but not virtual_step?
 
     One that computes a step only gives back what somebody else subtracts.
+
+    >>> is_step_name("clip_and_step"), is_step_name("schedulers_step")
+    (True, False)
     """
     words = words_of(name)
     return (
@@ -266,6 +269,7 @@ def is_step_name(name: str) -> bool:
         and name != "first_step"
         and _BESIDE.isdisjoint(words)
         and _COMPUTING.isdisjoint(words)
+        and not is_scheduler_name(name)
     )
 
 
