@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.static.engine.ir import Block, Happening, Haze, Reset, walk
 from zerograd.static.engine.keys import covers, touches
+from zerograd.static.engine.marks import are_alternatives
 from zerograd.static.engine.values import Optimizer
 from zerograd.static.engine.words import is_loss_name, matches
 
@@ -179,6 +180,8 @@ class Buckets:
         leaf = node.leaf and self._feeds_network(reach)
         if node.leaf and not leaf and not node.sure:
             return None  # weights that only look like an input: reading is not updating
+        if leaf and not node.sure and self._is_stepped_beside(node, reach):
+            return None  # it is measured, or made smaller, for the step to use
         if not reach and kind is not EventKind.STEP:
             # A loss that fills none of these still tells what the next step is about.
             if not node.partial and not node.doubted and kind is not EventKind.BACKWARD:
@@ -331,6 +334,18 @@ class Buckets:
     def _is_leaf(self, bucket: str) -> bool:
         return any(
             each.leaf and each.optimizer is not None and bucket in (each.optimizer.keys or ())
+            for each in self.happenings
+        )
+
+    def _is_stepped_beside(self, node: Happening, reach: tuple[str, ...]) -> bool:
+        """Does an optimizer step on these gradients in the same loop, and not in their stead?"""
+        return any(
+            each.kind is EventKind.STEP
+            and each.loop is node.loop
+            and each.optimizer is not None
+            and not each.optimizer.is_by_hand
+            and not set(reach).isdisjoint(self.holdings[each.optimizer.key])
+            and not (each.unit is node.unit and are_alternatives(node, each))
             for each in self.happenings
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import NamedTuple
 
 from zerograd.static.engine.ir import (
@@ -87,3 +88,15 @@ def _is_whole_of(whole: Branch, part: Branch) -> bool:
 def _skips(block: Block) -> bool:
     """Does the round of the loop end in there?"""
     return any(isinstance(node, Jump) and node.how == "continue" for node in block)
+
+
+def are_alternatives(one: Happening, other: Happening) -> bool:
+    """Do two events stand in the two branches of one `if`?"""
+    lines = sorted((one.spot.line, other.spot.line))
+    return any(
+        isinstance(each, ast.If)
+        and each.orelse
+        and each.lineno <= lines[0] < each.orelse[0].lineno <= lines[1]
+        and lines[1] <= (each.end_lineno or 0)
+        for each in one.unit.statements()
+    )
