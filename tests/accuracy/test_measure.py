@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import tarfile
 import textwrap
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -130,7 +129,11 @@ def test_a_wrong_line_or_a_wrong_code_is_no_discovery() -> None:
 
 def test_a_check_that_hangs_is_given_up() -> None:
     with pytest.raises(TooSlow), deadline(0.05):
-        time.sleep(5)
+        try:
+            while True:
+                pass
+        except Exception:  # as the checker survives its own errors
+            raise AssertionError("it must come through") from None
 
 
 def test_a_shard_is_written_as_a_fraction(capsys: pytest.CaptureFixture[str]) -> None:
