@@ -99,9 +99,7 @@ def _judge(program: Program, root: Root) -> list[Finding]:
     nodes = walk(root.block)
     atoms = _atoms(nodes)
     varying = {
-        id(node): frozenset(number for key, number in atoms.items() if program.varies(node, key))
-        for node in nodes
-        if isinstance(node, Loop)
+        id(node): _varying(program, node, nodes, atoms) for node in nodes if isinstance(node, Loop)
     }
     firsts = {id(node): first_of(node, program, atoms) for node in nodes if isinstance(node, Loop)}
     onces = {id(node): once_only(node, program, atoms) for node in nodes if isinstance(node, Loop)}
@@ -146,6 +144,23 @@ def _atoms(nodes: list[Node]) -> dict[str, int]:
             near[node.atom] += sum(map(_decides, walk(_under(node), rounds=False)))
     chosen = sorted(weights, key=lambda key: (-near[key], -weights[key]))[:MOST_ATOMS]
     return {key: number for number, key in enumerate(chosen)}
+
+
+def _varying(
+    program: Program, loop: Loop, nodes: list[Node], atoms: dict[str, int]
+) -> frozenset[int]:
+    """Return the conditions whose truth may be another one after each round of a loop.
+
+    One that is asked at a single place, and not in this loop, only tells which way was taken
+    there. That stays true, whatever the rounds of this one change.
+    """
+    places = [each.atom for each in nodes if isinstance(each, Branch | Attempt)]
+    inside = {each.atom for each in walk([loop]) if isinstance(each, Branch | Attempt)}
+    return frozenset(
+        number
+        for key, number in atoms.items()
+        if (key in inside or places.count(key) > 1) and program.varies(loop, key)
+    )
 
 
 def _under(node: Branch | Attempt) -> list[Node]:

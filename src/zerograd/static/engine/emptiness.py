@@ -135,6 +135,8 @@ def _is_the_same_one(step: Happening, verdict: Verdict, buckets: Buckets) -> boo
 
 def _receiver(each: Happening) -> str:
     call = each.node
+    if each.scaler and each.kind is EventKind.STEP and isinstance(call, ast.Call) and call.args:
+        return each.unit.source.segment(call.args[0])
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
         return each.unit.source.segment(call.func.value)
     return each.name or path_of(call)
