@@ -306,6 +306,9 @@ class Readings(Lineage):
                 dotted = found.dotted if isinstance(found, External) else text
                 if dotted.rsplit(".", 1)[-1] in ("Optimizer", "GradScaler"):
                     if dotted.endswith("Optimizer"):
+                        owner = function.bound if self.quiet else None
+                        if isinstance(owner, Instance) and owner.key != "self":
+                            name = f"{owner.key}.{name}"  # each of several has its own
                         return self.named_optimizer(name)
                     return self.named_scaler(name)
                 if dotted.endswith("nn.Module"):

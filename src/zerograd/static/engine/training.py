@@ -26,6 +26,7 @@ from zerograd.static.engine.values import (
     Named,
     Optimizer,
     Params,
+    Scaler,
     Tensor,
     Value,
     leaves_of,
@@ -35,6 +36,7 @@ from zerograd.static.engine.words import (
     fills_by_name,
     is_only_a_scheduler,
     is_optimizer_name,
+    is_scaler_name,
     is_step_name,
     words_of,
 )
@@ -236,7 +238,7 @@ def optimizer_method(
         if optimizer.keys is not None:
             optimizer.keys |= keys_of(arguments.first())
     elif is_step_name(name):
-        step(frame, node, optimizer, arguments, receiver)
+        step(frame, node, optimizer, arguments, receiver, scaler=_handed_scaler(arguments))
         wipes = arguments.named.get("zero_grad")
         if wipes is not None and not is_false(wipes):
             clear(frame, node, optimizer, Arguments.none())
@@ -252,6 +254,16 @@ def optimizer_method(
     elif name in ("prepare", "setup"):
         return optimizer
     return NOTHING
+
+
+def _handed_scaler(arguments: Arguments) -> str:
+    """`optimizers.scaler_step_all(scaler)`: return the scaler that such a step goes through."""
+    for each in (leaf for value in arguments.all() for leaf in leaves_of(value)):
+        if isinstance(each, Scaler) and each.live:
+            return each.key
+        if isinstance(each, Named) and is_scaler_name(each.path):
+            return each.path
+    return ""
 
 
 def is_handed_a_loss(arguments: Arguments) -> bool:
