@@ -53,13 +53,17 @@ _ZEROS = frozenset(("zeros", "zeros_like", "new_zeros"))
 def assign(frame: Frame, node: ast.Assign) -> None:
     """`target = value`, with as many targets as there are."""
     value = evaluate(frame, node.value)
-    if _makes_a_network(frame, node, value):
+    if type(node.value) is not ast.Call:
+        for target in node.targets:
+            _store(frame, node, target, value, node.value)
+        return
+    if _makes_a_network(frame, node, node.value, value):
         value = MADE
+    made = value in (NOTHING, MADE, WRAPPED) or isinstance(value, Module)
     for target in node.targets:
         if not _stays(frame, target, value, node.value):
             _store(frame, node, target, value, node.value)
-            made = value in (NOTHING, MADE, WRAPPED) or isinstance(value, Module)
-            if made and type(node.value) is ast.Call and path_of(target):
+            if made and path_of(target):
                 _derive(frame, target, node.value)
 
 
@@ -84,24 +88,22 @@ def _derive(frame: Frame, target: ast.expr, made: ast.Call) -> None:
         frame.program.derive(path, keys)
 
 
-def _makes_a_network(frame: Frame, node: ast.Assign, value: Value) -> bool:
+def _makes_a_network(frame: Frame, node: ast.Assign, made: ast.Call, value: Value) -> bool:
     """`net = resnet(…)`: what an unseen function gives, by the name it is given."""
-    if type(node.value) is not ast.Call or not isinstance(value, Tensor):
+    if not isinstance(value, Tensor):
         return False
-    called = path_of(node.value.func)
+    called = path_of(made.func)
     if value.deps != {called} or value.leaves or is_network_name(called):
         return False
-    known = isinstance(peek(frame, node.value.func), Named)
+    known = isinstance(peek(frame, made.func), Named)
     return known and all(is_called_a_network(path_of(target)) for target in node.targets)
 
 
-def _stays(frame: Frame, target: ast.expr, value: Value, right: ast.expr) -> bool:
+def _stays(frame: Frame, target: ast.expr, value: Value, right: ast.Call) -> bool:
     """`model = wrap(model)`: what an unseen call gives back for a network is that network.
 
     A function stays itself as well: `update = CudaGraphModule(update)` runs it.
     """
-    if type(right) is not ast.Call:
-        return False
     if type(target) is ast.Tuple and not isinstance(value, Several):
         return all(_stays(frame, each, value, right) for each in target.elts)
     unseen = value in (NOTHING, MADE, WRAPPED) or (isinstance(value, Tensor) and not value.sure)

@@ -134,16 +134,20 @@ def _lasting(frame: Frame, node: ast.expr) -> set[ast.expr]:
 
 def atom_of(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -> str:
     """Note the atom and return its key; `settled` if a call in it gives the same each time."""
-    spelled: list[str] = []
+    parts = frame.unit.parts_of(node)
+    spellings = {each.id: frame.spelling(each.id) for each in parts if type(each) is ast.Name}
+    spelled = [spellings[each.id][0] for each in parts if type(each) is ast.Name]
+    key = f"{text}|{','.join(spelled)}"
+    if key in frame.program.atoms:
+        return key  # asked before: what is known of it was known then
     names: set[str] = set()
     volatile = counter = False
     lasting = _lasting(frame, node)
-    for inner in frame.unit.parts_of(node):
+    for inner in parts:
         if type(inner) is ast.Constant:
             continue
         if type(inner) is ast.Name:
-            word, behind, changes = frame.spelling(inner.id)
-            spelled.append(word)
+            _, behind, changes = spellings[inner.id]
             if inner not in lasting:
                 names |= behind
             volatile = volatile or changes
@@ -161,7 +165,6 @@ def atom_of(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -
             counter = True
             # A remainder that never changes would not be asked for.
             volatile = volatile or not _is_counted_here(frame, inner.left)
-    key = f"{text}|{','.join(spelled)}"
     tallied = isinstance(node, ast.Compare) and _is_tallied(frame, node)
     frame.program.note_atom(
         key,

@@ -302,12 +302,14 @@ def _unseen_method(
         if name in ("values", "items"):
             inner = Named(f"{base.path}[*]")
             return Several([inner if name == "values" else Several([NOTHING, inner])], open=True)
-        clear_by_hook(frame, f"{base.path}.{name}", arguments)
-        ask(frame, base, name)
-        last = base.path.rsplit(".", 1)[-1].split("@", 1)[0]
-        is_tape = f"{last}.backward(" in frame.unit.source.text and not is_loss_name(last)
-        if is_emptying(name) and is_tape:
-            frame.emit(Haze(None, whole=True))  # a tape: what goes back by it, it may clear
+        if frame.loop is not None:
+            clear_by_hook(frame, f"{base.path}.{name}", arguments)
+        if frame.program.keepers:
+            ask(frame, base, name)
+        if is_emptying(name):
+            last = base.path.rsplit(".", 1)[-1].split("@", 1)[0]
+            if f"{last}.backward(" in frame.unit.source.text and not is_loss_name(last):
+                frame.emit(Haze(None, whole=True))  # a tape: what goes back by it, it may clear
         if name in _LOOKUPS and isinstance(arguments.first(), Constant):
             return Named(f"{base.path}[{arguments.first().value!r}]")  # type: ignore[attr-defined]
         if arguments.optimizers() or arguments.has_modules():

@@ -148,8 +148,6 @@ def _is_network(frame: Frame, value: Value) -> bool:
 def clear_by_hook(frame: Frame, path: str, arguments: Arguments) -> None:
     """A hook of an object that is not known: if the project has one that clears, it may be that."""
     project = frame.program.project
-    if frame.loop is None:
-        return
     holder, _, name = path.rpartition(".")
     if not holder or name in _COMMON:
         return  # a variable, or what everything has: the name says nothing of others
@@ -265,13 +263,26 @@ def take_loss(frame: Frame, name: str, arguments: Arguments) -> None:
         frame.emit(Haze(computed.deps, whole=False))
 
 
+def _acts(frame: Frame, name: str) -> bool:
+    """Does an unseen function do something with the optimizer it is handed?
+
+    So does what is asked for nothing, or stands in a loop, unless its name says otherwise.
+    """
+    words = words_of(name)
+    if not _ACTING.isdisjoint(words):
+        return True
+    inert = not _INERT.isdisjoint(words) or is_reading(name)
+    return not inert and (frame.bare or _is_repeated(frame))
+
+
 def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
     """A call that cannot be followed: it may do anything to what it is handed."""
     optimizers = arguments.optimizers()
     words = words_of(name)
     hand_over(frame, arguments)
     entrust(frame, name, arguments)
-    clear_by_hook(frame, base.path if isinstance(base, Named) else name, arguments)
+    if frame.loop is not None:
+        clear_by_hook(frame, base.path if isinstance(base, Named) else name, arguments)
     if is_optimizer_class(name) or (name[:1].isupper() and "optim" in name.lower()):
         if optimizers:
             return optimizers[0]  # a wrapper around the optimizer
@@ -284,11 +295,7 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
     fresh = not optimizers or arguments.has_params() or arguments.has_modules()
     if fresh and makes_optimizer(name):
         return frame.program.new_optimizer(arguments.held())  # get_optimizer(model, …)
-    # What is handed an optimizer, and asked for nothing, does something with it.
-    does = _INERT.isdisjoint(words) and not is_reading(name)
-    does = does and (frame.bare or (bool(optimizers) and _is_repeated(frame)))
-    acting = does or not _ACTING.isdisjoint(words)
-    if optimizers and not name[:1].isupper() and acting:
+    if optimizers and not name[:1].isupper() and _acts(frame, name):
         frame.program.unresolved += 1
         keys = frozenset[str]().union(*(keys_of(each) for each in optimizers))
         frame.emit(Haze(keys, whole=True))
@@ -303,12 +310,12 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
     else:
         take_loss(frame, name, arguments)
     plain = base is NOTHING or (isinstance(base, Named) and base.path == name)
-    if not arguments.all() and frame.bare and plain and _empties_all(words):
+    if frame.bare and plain and _empties_all(words) and not arguments.all():
         frame.emit(Haze(None, whole=True))  # reset_optimizers(), of whoever keeps them
     handed = networks_in(frame, arguments) if is_emptying(name) else None
     if handed:
         frame.emit(Haze(handed, whole=True))
-    modules_called = frozenset(each.key for each in arguments.leaves() if type(each) is Module)
+    modules_called = frozenset([each.key for each in arguments.leaves() if type(each) is Module])
     makes = name[:1].isupper() or not _NETWORKS.isdisjoint(words)
     computed = arguments.computed()
     if makes:
