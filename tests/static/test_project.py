@@ -325,3 +325,51 @@ def test_a_caller_far_from_its_call_may_clear(tree: Path, clear: str, codes: lis
     )
     result = check_paths([str(tree)])
     assert [each.rule.code for each in result.findings] == codes
+
+
+HEIR = (
+    "from trainer import Trainer\n"
+    "class Mine(Trainer):\n"
+    "    def train_step(self, x):\n"
+    "        self.opt.zero_grad()\n"
+    "        self.scaler.scale(self.net(x).mean()).backward()\n"
+    "        self.scaler.step(self.opt)\n"
+)
+BASE = (
+    "import torch\n"
+    "class Trainer:\n"
+    "    def __init__(self, net, opt):\n"
+    "        self.net, self.opt = net, opt\n"
+    "        self.scaler = torch.cuda.amp.GradScaler()\n"
+    "    def run(self, loader):\n"
+    "        for x in loader:\n"
+    "            self.train_step(x)\n"
+    "    def train_step(self, x):\n"
+    "        self.opt.zero_grad()\n"
+    "        self.scaler.scale(self.net(x).mean()).backward()\n"
+    "        self.scaler.step(self.opt)\n"
+    "        self.scaler.update()\n"
+)
+
+
+def test_a_step_that_an_heir_replaces_updates_for_itself(tree: Path) -> None:
+    (tree / "trainer.py").write_text(BASE)
+    (tree / "mine.py").write_text(HEIR)
+    assert [each.rule.code for each in check_paths(["mine.py"]).findings] == ["ZG302"]
+
+
+def test_a_caller_in_a_file_that_is_not_imported_may_update_the_scaler(tree: Path) -> None:
+    (tree / "trainer.py").write_text(BASE)
+    (tree / "mine.py").write_text(HEIR)
+    caller = (
+        "from mine import Mine\n"
+        "def main(net, opt, loader):\n"
+        "    mine = Mine(net, opt)\n"
+        "    for x in loader:\n"
+        "        mine.train_step(x)\n"
+        "        mine.scaler.update()\n"
+    )
+    (tree / "main.py").write_text(caller)
+    assert not check_paths(["mine.py"]).findings
+    (tree / "main.py").write_text(caller.replace("        mine.scaler.update()\n", ""))
+    assert [each.rule.code for each in check_paths(["mine.py"]).findings] == ["ZG302"]

@@ -26,15 +26,19 @@ AROUND = 600  # bytes before and after a call in which its caller's clear would 
 MOST_PARENTS = 12  # folders to climb
 _WORDS = (b"backward", b"zero_grad", b".step(", b".grad", b"optim.", b"Optimizer", b"unscale_")
 _NEXT = re.compile(rb"\n\s*(?:async )?def |\nclass ")  # where the next function begins
+_BETWEEN = re.compile(rb"\n(?=[ \t]*(?:async )?def |class )")
+_UPDATES = re.compile(rb"scaler\w*\.update\s*\(")
+_STEPS = re.compile(rb"scaler\w*\.step\s*\(")
 _ROOT_MARKS = frozenset({"pyproject.toml", "setup.py", "setup.cfg", ".git", ".hg"})
 
 
-class _Clearing(NamedTuple):
-    """A file that clears gradients, and its lines that import."""
+class _Around(NamedTuple):
+    """A file that clears gradients or updates a loss scaler, and its lines that import."""
 
     path: str
     data: bytes
     imports: bytes
+    clears: bool
 
 
 class Project:
@@ -55,7 +59,7 @@ class Project:
         self._sources: dict[str, Source | None] = {}
         self._asked: set[str] = set()
         self._places: dict[str, tuple[str, str]] = {}
-        self._clearers: dict[str, list[_Clearing]] = {}
+        self._read_around: dict[str, list[_Around]] = {}
         self._cleared_in: dict[tuple[str, str], bool] = {}
 
     def start(self, source: Source) -> None:
@@ -137,6 +141,22 @@ class Project:
             for found in call.finditer(data)
         )
 
+    def is_updated_by_callers(self, source: Source, name: str) -> bool:
+        """Does another file of the project that calls `name` update a loss scaler for it?
+
+        A function there that steps through one updates for itself, unless it calls `name`.
+        """
+        own = os.path.abspath(source.path)
+        word = name.encode()
+        call = re.compile(rb"^[^#\n]*(?<!def )\b%b\s*\(" % re.escape(word), re.MULTILINE)
+        return any(
+            _UPDATES.search(part) and (call.search(part) or not _STEPS.search(part))
+            for each in self._around(os.path.dirname(own))
+            if word in each.data and each.path != own and _UPDATES.search(each.data)
+            if call.search(each.data)
+            for part in _BETWEEN.split(each.data)
+        )
+
     def is_named_by_clearers(self, source: Source, name: str) -> bool:
         """Is a name written in another file of the project that clears gradients?"""
         own = os.path.abspath(source.path)
@@ -164,15 +184,19 @@ class Project:
             self._cleared_in[folder, name] = known
         return known
 
-    def _clearing(self, folder: str) -> list[_Clearing]:
+    def _clearing(self, folder: str) -> list[_Around]:
         """Return the files around `folder` that clear gradients."""
+        return [each for each in self._around(folder) if each.clears]
+
+    def _around(self, folder: str) -> list[_Around]:
+        """Return the files around `folder` that clear gradients, or update a loss scaler."""
         top = self._top(folder)
-        known = self._clearers.get(top)
+        known = self._read_around.get(top)
         if known is not None:
             return known
-        if len(self._clearers) >= MOST_PLACES:
-            self._clearers.pop(next(iter(self._clearers)))  # the oldest
-        found: list[_Clearing] = []
+        if len(self._read_around) >= MOST_PLACES:
+            self._read_around.pop(next(iter(self._read_around)))  # the oldest
+        found: list[_Around] = []
         read = 0
         for place, folders, files in os.walk(top):
             folders[:] = [each for each in folders if each[0] not in "._" and each != "venv"]
@@ -182,10 +206,11 @@ class Project:
                 if file.endswith(".py"):
                     read += 1
                     data = _bytes(os.path.join(place, file))
-                    if b"zero_grad" in data or b".grad = None" in data:
+                    clears = b"zero_grad" in data or b".grad = None" in data
+                    if clears or (b"caler" in data and _UPDATES.search(data)):
                         path = os.path.join(place, file)
-                        found.append(_Clearing(path, data, _lines_with(b"import", data)))
-        self._clearers[top] = found
+                        found.append(_Around(path, data, _lines_with(b"import", data), clears))
+        self._read_around[top] = found
         return found
 
     def _top(self, folder: str) -> str:

@@ -147,9 +147,13 @@ class Buckets:
         keys = self._keys(optimizer)
         return tuple(b for b in self.tracked if any(covers(key, b) for key in keys))
 
-    def _alone(self, bucket: str) -> bool:
-        """Is it the bucket of the only optimizer, so that whatever is meant is this?"""
-        real = [key for key, each in self.optimizers.items() if not each.is_by_hand]
+    def _alone(self, bucket: str, node: Happening) -> bool:
+        """Is it the bucket of the only optimizer in sight, so that whatever is meant is this?"""
+        real = [
+            key
+            for key, each in self.optimizers.items()
+            if not each.is_by_hand and self._is_owner_in_sight(key, node)
+        ]
         return len(real) == 1 and bucket in self.holdings_of(real[0])
 
     def holdings_of(self, owner: str) -> tuple[str, ...]:
@@ -214,7 +218,7 @@ class Buckets:
         """Return the buckets reached whole, and those reached in part."""
         if node.kind is EventKind.CLIP and node.keys is None:
             # whose gradients cannot be told: the only optimizer's, or nobody's
-            return tuple(b for b in self.tracked if self._alone(b)), ()
+            return tuple(b for b in self.tracked if self._alone(b, node)), ()
         if node.kind is EventKind.SCALER_UPDATE or node.keys is None:
             return tuple(self.tracked), ()
         if node.kind is EventKind.BACKWARD:
@@ -235,7 +239,7 @@ class Buckets:
                 b
                 for b in self.tracked
                 if (any(touches(key, b) for key in node.keys) and not (clips and b in self._unheld))
-                or (self._is_unknown(b) and self._alone(b) and clips)
+                or (self._is_unknown(b) and self._alone(b, node) and clips)
             ), ()
         whole = [b for b in self.tracked if self._covered(node.keys, b)]
         spelled = {_spelled(key) for key in node.keys}
@@ -250,7 +254,7 @@ class Buckets:
                 # Clearing a network clears what the only optimizer holds, one would think, and
                 # what an optimizer of its own holds; else nobody knows whose it is.
                 own = self._covered(node.keys, bucket.removeprefix("?"))
-                (whole if own or self._alone(bucket) else part).append(bucket)
+                (whole if own or self._alone(bucket, node) else part).append(bucket)
         return tuple(whole), tuple(part)
 
     def _doubted(self, node: Happening, reach: tuple[str, ...]) -> tuple[str, ...]:
@@ -314,8 +318,12 @@ class Buckets:
             owner
             for bucket in buckets
             for owner in self.owners_of(bucket)
-            if frame_of(owner) in (0, *node.frames) or not self._is_local(owner, frame_of(owner))
+            if self._is_owner_in_sight(owner, node)
         }
+
+    def _is_owner_in_sight(self, owner: str, node: Happening) -> bool:
+        number = frame_of(owner)
+        return number in (0, *node.frames) or not self._is_local(owner, number)
 
     def _is_local(self, owner: str, number: int) -> bool:
         """Is an optimizer stepped and cleared within one function only?"""

@@ -21,6 +21,7 @@ from zerograd.static.engine.training import (
     accelerator_method,
     clear,
     clip,
+    clip_by_name,
     fill,
     optimizer_method,
     step,
@@ -85,6 +86,7 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
             return NOTHING
         before = len(frame.out)
         returned = frame.program.invoke(frame, node, callee, arguments)
+        clip_by_name(frame, node, _plain_name(node), arguments, frame.out[before:])
         if fills_by_name(_plain_name(node)) and not has_effect(frame.out[before:]):
             fill(frame, node, NOTHING, Arguments.none())  # further in than could be followed
         return returned
@@ -304,6 +306,7 @@ def _instance_method(
     if method is not None:
         before = len(frame.out)
         returned = program.invoke(frame, node, method, arguments)
+        clip_by_name(frame, node, name, arguments, frame.out[before:])
         if is_empty(method.node):
             inherited(frame, name, arguments)
         if fills_by_name(name) and not has_effect(frame.out[before:]):

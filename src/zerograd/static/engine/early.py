@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from zerograd.lifecycle.events import EventKind
+from zerograd.lifecycle.events import EventKind, Spot
 from zerograd.lifecycle.state import BucketState, Contribution, Phase
 from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.ir import Happening, Loop
+from zerograd.static.engine.taken import takes
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
     from zerograd.static.engine.flow import Flow
     from zerograd.static.engine.program import Program
 
-
-# A gradient that is read, and not only asked for or cleared.
-_TAKEN = re.compile(
-    r"(?<!del )\b(?!autograd\b)\w+\.grad\b(?!\s*=|\s*\*=|\s+is\b|(\.data|\.detach)?\.?\w*_\()"
-)
-
-# A method of the optimizer's own that keeps them.
-_KEPT = re.compile(r"\.(?:aggregate|accumulate|collect|gather|store|save|keep|cache|push)\w*_grad")
 
 CLEARED_LAST = (
     "{owner} is cleared just before the last backward() of a window, so its step uses that one only"
@@ -144,8 +136,7 @@ class EarlyClears:
         if not text:
             return
         # Each round's gradients may be kept elsewhere.
-        taken = ".grad" in text and bool(_TAKEN.search(text))
-        taken = taken or ("_grad" in text and bool(_KEPT.search(text)))
+        taken = takes(text)
         assert node.event is not None
         for owner, holding in self._buckets.holdings.items():
             held = [b for b in node.event.buckets if b in holding]
@@ -347,11 +338,14 @@ class EarlyClears:
         if each.backward not in self._stepped_on(owner) or each.backward in self._assigned:
             return False  # what is assigned adds nothing up
         if owner in each.fills:
-            return not any(self._steps_anyway(other, guard) for other in each.fills - {owner})
+            return not any(
+                each.backward in self._stepped_on(other) and self._steps_anyway(other, guard)
+                for other in each.fills - self._called_as(owner)
+            )
         others = {
             other
-            for other in self._buckets.optimizers
-            if other != owner and each.backward in self._stepped_on(other)
+            for other in self._buckets.optimizers.keys() - self._called_as(owner)
+            if each.backward in self._stepped_on(other)
         }
         # Those that step in the same window share it, if nothing comes between it and the step.
         return not others or (
@@ -362,6 +356,18 @@ class EarlyClears:
                 if step.kind is EventKind.STEP and step.event and step.event.owner in others
             )
         )
+
+    def _called_as(self, owner: str) -> set[str]:
+        """Return those that only the same lines step: one function, called for each of them."""
+        spots = self._steps_at(owner)
+        return {each for each in self._buckets.optimizers if self._steps_at(each) == spots}
+
+    def _steps_at(self, owner: str) -> set[Spot]:
+        return {
+            each.spot
+            for each in self._buckets.happenings
+            if each.kind is EventKind.STEP and each.event and each.event.owner == owner
+        }
 
     def _steps_anyway(self, owner: str, guard: str) -> bool:
         """Does another one step on it in rounds of both kinds? Then this one sits out some."""

@@ -25,7 +25,10 @@ from zerograd.static.engine.losses import LostLosses
 from zerograd.static.engine.marks import mark_guards
 from zerograd.static.engine.opposed import Opposed
 from zerograd.static.engine.plausible import BEFORE, is_ever_cleared, is_plausible, is_repeated
+from zerograd.static.engine.taken import is_taken_by_hand
 from zerograd.static.engine.unscaled import (
+    States,
+    filled_only,
     is_clipped_scaled,
     maybe_unscaled_loss,
     unscaled_loss,
@@ -48,11 +51,9 @@ _AT_STEP = tuple(
     for code in ("ZG101", "ZG102", "ZG202", "ZG302", "ZG303", "ZG305", "ZG401", "ZG402")
 )
 _ONLY_IN_LOOPS = frozenset(("ZG202", "ZG401", "ZG402"))
+_TOO_SOON = frozenset(("ZG101", "ZG102", "ZG401"))
 _AT_CLIP = (BY_CODE["ZG301"], BY_CODE["ZG304"])
 _AT_UNSCALE = (BY_CODE["ZG302"],)
-
-
-States = dict[BucketState, list[frozenset[Literal]]]
 
 
 class Judgement(Leaks):
@@ -139,7 +140,12 @@ class Judgement(Leaks):
         assert node.event is not None
         found = list(self._judge(node, _AT_STEP, node.event.buckets))
         yield from found
-        if not any(each.rule.code in ("ZG101", "ZG402") and each.certain for each in found):
+        sure = {each.rule.code for each in found if each.certain}
+        late = None if sure & _TOO_SOON or self._is_doubted(node) else self._losses.misplaced(node)
+        if late is not None and not is_taken_by_hand(node):
+            finding = self._finding(node, "ZG102", BucketState(lost=late), True)
+            yield replace(finding, spot=node.spot)
+        if sure.isdisjoint(("ZG101", "ZG402")):
             leaked = list(self._leaked(node))
             yield from leaked or self._works_against(node)
         loss = unscaled_loss(node, self._buckets, self._flow)
@@ -230,7 +236,7 @@ class Judgement(Leaks):
                 if bucket in self._flow.reached[id(node)]
             }
             if node.kind is EventKind.CLIP:
-                held = {bucket: _filled_only(states) for bucket, states in held.items()}
+                held = {bucket: filled_only(states) for bucket, states in held.items()}
             if held:
                 found.extend(self._verdicts(node, held, chosen))
         for verdict in found:
@@ -238,7 +244,10 @@ class Judgement(Leaks):
             if lone and verdict.rule.code in _ONLY_IN_LOOPS:
                 continue  # done once, as schedulers' demos and warm-ups do
             certain = verdict.certain and is_plausible(node, verdict, self._buckets, self._program)
-            certain = certain and not (self._is_doubted(node) and verdict.rule.after_step)
+            # Who may update in the place of this one has been asked for.
+            asked = verdict.rule.code == "ZG302" and self._program.project is not None
+            doubted = self._is_doubted(node) and verdict.rule.after_step and not asked
+            certain = certain and not doubted
             certain = certain and not is_open(
                 node, verdict, self._buckets, self._program, self._varies_at(node)
             )
@@ -386,12 +395,6 @@ class Judgement(Leaks):
             if each.spot == spot:
                 return each.unit.source.segment(each.node)
         return ""
-
-
-def _filled_only(states: States) -> States:
-    """Leave out the ways on which there is nothing to clip: no loss in that round, say."""
-    filled = {state: under for state, under in states.items() if state.contributions}
-    return filled if any(state.scaled for state in filled) else states
 
 
 def _has_lost(state: BucketState) -> bool:

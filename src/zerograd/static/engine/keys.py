@@ -13,6 +13,7 @@ from zerograd.static.engine.values import (
     Named,
     Optimizer,
     Params,
+    Scaler,
     Several,
     Tensor,
     Tested,
@@ -98,6 +99,9 @@ def joined(values: list[Value]) -> Value:
         return _either_optimizer(optimizers)
     if optimizers:
         return optimizers[0]  # beside it, at most a wrapper around it
+    scalers = [value for value in known if isinstance(value, Scaler)]
+    if scalers:  # beside it, at most a stand-in that scales nothing
+        return next((value for value in scalers if value.live), scalers[0])
     lasting = [
         value for value in known if isinstance(value, Optimizer | Module | Instance | Mapping)
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind, Spot
 from zerograd.lifecycle.state import BucketState, Drop
-from zerograd.static.engine.ir import Happening
+from zerograd.static.engine.ir import Happening, Haze, walk
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
@@ -91,6 +91,42 @@ class LostLosses:
                     return Drop(each.spot, clear)
         return None
 
+    def misplaced(self, step: Happening) -> Drop | None:
+        """Return the loss after this step that each round goes backward and clears for nothing.
+
+        Whatever else the step may find, what it is there for comes too late: it is the only step
+        on these gradients, and no loss stands before it.
+        """
+        assert step.event is not None
+        mine = set(step.event.buckets)
+        beside = [
+            each
+            for each in self._buckets.happenings
+            if each.event is not None
+            and each is not step
+            and each.loop is step.loop
+            and not mine.isdisjoint(each.event.buckets)
+        ]
+        order = self._buckets.happenings
+        filled = [
+            each
+            for each in order[: order.index(step)]
+            if each in beside
+            and each.frames == step.frames
+            and each.kind in (EventKind.BACKWARD, EventKind.ASSIGN)
+        ]
+        if filled or any(each.kind is EventKind.STEP for each in beside):
+            return None
+        drop = self.comes_after(step, step.event.buckets)
+        losses = [each for each in beside if drop is not None and each.spot == drop.backward]
+        clears = [each for each in beside if drop is not None and each.spot == drop.clear]
+        if drop is None or not losses or not clears:
+            return None
+        always = all(each.guards == step.guards for each in losses) and all(
+            each.guards <= step.guards and not each.behind - step.behind for each in clears
+        )
+        return None if not always or _may_be_used_between(losses[0], clears[0], mine) else drop
+
     def _cleared_at(self, backward: Spot, buckets: tuple[str, ...]) -> Spot | None:
         """Return the clear that finds a loss, and throws it away."""
         for each in self._buckets.happenings:
@@ -124,6 +160,18 @@ class LostLosses:
         for bucket in buckets:
             for number, _ in reached.get(bucket, ()):
                 yield self._flow.states[number][0]
+
+
+def _may_be_used_between(loss: Happening, clear: Happening, mine: set[str]) -> bool:
+    """Does a call that cannot be seen come between a loss and the clear, also round the loop?"""
+    assert loss.loop is not None
+    nodes = walk(loss.loop.body)
+    start, end = nodes.index(loss), nodes.index(clear)
+    between = nodes[start:end] if start < end else nodes[start:] + nodes[:end]
+    return any(
+        isinstance(each, Haze) and each.whole and not mine.isdisjoint(each.buckets)
+        for each in between
+    )
 
 
 def _is_stepped_on(loss: Happening, step: Happening, after: list[Happening]) -> bool:

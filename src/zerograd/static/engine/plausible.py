@@ -10,6 +10,7 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.judge import Literal, Verdict
 from zerograd.static.engine.conditions import RAISED
 from zerograd.static.engine.ir import Happening, Loop
+from zerograd.static.engine.updaters import may_be_updated_outside
 from zerograd.static.engine.words import words_of
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 BEFORE = "one iteration back: "
 _CAUGHT = f"{BEFORE}{RAISED}"
-_UPDATES = re.compile(r"scaler\w*\.update\s*\(")
 _NAMES = re.compile(r"[A-Za-z_]\w*")
 _AT_START = re.compile(r"^(?:not )?([\w.]+)\s*(?:(?:==|!=|>)\s*0)?$")
 _CLEARING = frozenset(("zero", "zeros", "zerograd", "clear", "reset", "retain", "keep"))
@@ -30,7 +30,7 @@ def is_plausible(node: Happening, verdict: Verdict, buckets: Buckets, program: P
     If the step has a guard of its own that the clear has not, the two may be
     the same condition in other words: that is not for us to say.
     """
-    if verdict.rule.code == "ZG302" and _is_updated_by_callers(node, buckets, program):
+    if verdict.rule.code == "ZG302" and may_be_updated_outside(node, buckets, program):
         return False
     if verdict.condition is None:
         return True
@@ -56,19 +56,6 @@ def is_plausible(node: Happening, verdict: Verdict, buckets: Buckets, program: P
         return verdict.rule.code == "ZG101" and not is_ever_cleared(node, buckets)
     fixed = {key for key in own if node.loop is None or not program.varies(node.loop, key)}
     return not clears or any(own - fixed <= each.guards for each in clears)
-
-
-def _is_updated_by_callers(node: Happening, buckets: Buckets, program: Program) -> bool:
-    """Is it called from a loop elsewhere, and is there an update in a file that it imports?
-
-    There a base class, which calls it once a batch, may update the scaler of all its heirs.
-    """
-    if node.loop is None or not node.loop.pseudo:
-        return False
-    if any(each.kind is EventKind.SCALER_UPDATE for each in buckets.happenings):
-        return False
-    others = (unit for unit in program.units() if unit is not program.main)
-    return any(_UPDATES.search(unit.source.text) for unit in others)
 
 
 def is_ever_cleared(node: Happening, buckets: Buckets, *, in_its_loop: bool = False) -> bool:

@@ -41,7 +41,7 @@ from zerograd.static.engine.values import (
     Tensor,
     Value,
 )
-from zerograd.static.engine.words import clears_by_name
+from zerograd.static.engine.words import clears_by_name, clips_by_name
 
 if TYPE_CHECKING:
     from zerograd.static.project import Project
@@ -147,9 +147,9 @@ class Readings(Lineage):
         return value
 
     def _is_wrapper(self, function: Function) -> bool:
-        """Is it step() or zero_grad() of an object that stands for an optimizer, or a clear?"""
+        """Is it step() or zero_grad() of what stands for an optimizer, or a clear, or a clip?"""
         cls, name = function.owner, getattr(function.node, "name", "")
-        if clears_by_name(name):
+        if clears_by_name(name) or clips_by_name(name):
             return not _ACTS.search(function.unit.text_of(function.node))
         if cls is None or name not in _WRAPPED:
             return False

@@ -33,6 +33,7 @@ from zerograd.static.engine.values import (
 )
 from zerograd.static.engine.words import (
     CLIPS,
+    clips_by_name,
     fills_by_name,
     is_only_a_scheduler,
     is_optimizer_name,
@@ -76,6 +77,8 @@ def fill(frame: Frame, node: ast.AST, loss: Value, arguments: Arguments) -> None
         averaged = averaged or each.averaged
     if losses and deps:  # what comes from nothing that is known has not been understood
         sure = all(each.sure for each in losses)
+    for given in leaves_of(arguments.first()):  # features.backward(scaler.scale(gradient))
+        scaler = scaler or (given.scaler if isinstance(given, Tensor) else "")
     if isinstance(loss, Leaf):
         deps = frozenset((loss.key,))
     _go_back(frame, node, losses, deps, sure=sure, scaler=scaler, averaged=averaged)
@@ -140,9 +143,11 @@ def clear(frame: Frame, node: ast.AST, target: Value, arguments: Arguments) -> N
 
 
 def _fills(block: Block) -> bool:
-    return any(
-        isinstance(each, Happening) and each.kind is EventKind.BACKWARD for each in walk(block)
-    )
+    return _holds(block, EventKind.BACKWARD)
+
+
+def _holds(block: Block, kind: EventKind) -> bool:
+    return any(isinstance(each, Happening) and each.kind is kind for each in walk(block))
 
 
 def step(
@@ -305,6 +310,15 @@ def clip(frame: Frame, node: ast.Call, arguments: Arguments, base: Value | None 
         keys = frozenset((base.key,))
     emit(frame, EventKind.CLIP, node, keys=keys or None, name="")
     return NOTHING
+
+
+def clip_by_name(
+    frame: Frame, node: ast.Call, name: str, arguments: Arguments, done: Block
+) -> None:
+    """A function of the project that clips the gradients of what it is handed, in its own way."""
+    handed = Arguments([arguments.first()], {})
+    if clips_by_name(name) and not _holds(done, EventKind.CLIP) and frame.program.holds(handed):
+        clip(frame, node, arguments)
 
 
 def _is_infinite(value: Value | None) -> bool:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
+from zerograd.lifecycle.judge import Literal
+from zerograd.lifecycle.state import BucketState
 from zerograd.static.engine.emptiness import only_moves_a_schedule
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
     from zerograd.static.engine.flow import Flow
 
+States = dict[BucketState, list[frozenset[Literal]]]  # with the conditions they are reached under
 
 _SCALING = re.compile(r"\.scale\(|scale_loss|\.backward\([^)\n]*\w*scal")
 
@@ -142,3 +146,14 @@ def are_on_one_way(one: Happening, other: Happening, flow: Flow) -> bool:
         for here in mine
         for there in theirs
     )
+
+
+def filled_only(states: States) -> States:
+    """Leave out the ways on which there is nothing to clip: no loss in that round, say."""
+    filled: States = {}
+    for state, under in states.items():
+        if state.contributions:
+            # Whatever else may be in there, what came since is scaled.
+            known = replace(state, unknown=False) if state.scaled else state
+            filled.setdefault(known, []).extend(under)
+    return filled if any(state.scaled for state in filled) else states

@@ -294,6 +294,17 @@ def clears_by_name(name: str) -> bool:
     )
 
 
+@_remembered
+def clips_by_name(name: str) -> bool:
+    """Does a function of this name clip gradients, by all custom?
+
+    >>> clips_by_name("clip_grad_norm_"), clips_by_name("_clip_grads"), clips_by_name("clip_loss")
+    (True, True, False)
+    """
+    lower = name.lower()
+    return "grad" in lower and "clip" in lower
+
+
 def matches(optimizer: str, module: str) -> bool:
     """Do an optimizer's and a module's names belong together, as optimizer_D and netD do?"""
     mine = tuple(

@@ -1,0 +1,34 @@
+"""Gradients that are read by hand, or kept elsewhere: who clears them afterwards loses nothing."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.ir import Happening
+
+# A gradient that is read, and not only asked for or cleared.
+_TAKEN = re.compile(
+    r"(?<!del )\b(?!autograd\b)\w+\.grad\b(?!\s*=|\s*\*=|\s+is\b|(\.data|\.detach)?\.?\w*_\()"
+)
+
+# A method of the optimizer's own that keeps them.
+_KEPT = re.compile(r"\.(?:aggregate|accumulate|collect|gather|store|save|keep|cache|push)\w*_grad")
+
+
+def is_taken_by_hand(node: Happening) -> bool:
+    """Does the loop around it, or its function, read gradients, or have them kept elsewhere?"""
+    loop = node.loop.node if node.loop is not None else None
+    if loop is not None and takes(node.unit.text_of(loop)):
+        return True
+    lines = node.unit.source.lines
+    first, last = node.scope or (1, len(lines))
+    return takes("\n".join(lines[first - 1 : last]))
+
+
+def takes(text: str) -> bool:
+    """Does code read some gradient, and not only ask for it or clear it?"""
+    if ".grad" in text and _TAKEN.search(text):
+        return True
+    return "_grad" in text and bool(_KEPT.search(text))
