@@ -326,7 +326,7 @@ class EarlyClears:
         """
         return [
             any(
-                not each.used_by and self._is_meant(each, owner, guard)
+                _is_unused(each) and self._is_meant(each, owner, guard)
                 for each in state.contributions
             )
             for state in judged
@@ -340,7 +340,7 @@ class EarlyClears:
         if owner in each.fills:
             return not any(
                 each.backward in self._stepped_on(other) and self._steps_anyway(other, guard)
-                for other in each.fills - self._called_as(owner)
+                for other in each.fills - each.read_by - self._called_as(owner)
             )
         others = {
             other
@@ -396,7 +396,12 @@ class EarlyClears:
 
 
 def _example(states: list[BucketState]) -> BucketState:
-    return next(state for state in states if any(not each.used_by for each in state.contributions))
+    return next(state for state in states if any(map(_is_unused, state.contributions)))
+
+
+def _is_unused(each: Contribution) -> bool:
+    """Has no step used it? Who took the gradient of an input did not use those of the weights."""
+    return each.used_by <= each.read_by
 
 
 def _around(loop: Loop | None) -> Iterable[Loop]:

@@ -95,10 +95,31 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
     loop = Loop(node, frame.loop)
     program.note_loop(loop, frame, stored)
     frame.forget(stored)
-    bind(frame, node.target, items[0] if items else NOTHING)
+    bind(frame, node.target, _typical(items))
     _read_loop(frame, loop, node.body, node.orelse, read, once=_runs_once(frame, node.iter))
     if acts and _is_generated(frame, node.iter):
         loop.body.insert(0, Haze(None, whole=True))  # what it does between two items
+
+
+def _typical(items: list[Value]) -> Value:
+    """Return the item that a loop is read for: of its phases training, of other constants none."""
+    if not items:
+        return NOTHING
+    training = next((item for item in items if _names_training(item)), None)
+    if training is not None:
+        return training
+    if all(isinstance(item, Several) for item in items):
+        rows = [item.items for item in items if isinstance(item, Several)]
+        if len({len(row) for row in rows}) == 1:
+            return Several([_typical(list(column)) for column in zip(*rows, strict=True)])
+    differ = len(items) > 1 and any(item.ident != items[0].ident for item in items[1:])
+    return NOTHING if differ and isinstance(items[0], Constant) else items[0]
+
+
+def _names_training(item: Value) -> bool:
+    if isinstance(item, Several):
+        return any(map(_names_training, item.items))
+    return isinstance(item, Constant) and isinstance(item.value, str) and "train" in item.value
 
 
 def _changes(node: Node) -> bool:
