@@ -9,7 +9,7 @@ from typing import Any
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.construct import external_call
 from zerograd.static.engine.endings import is_empty
-from zerograd.static.engine.frame import Frame
+from zerograd.static.engine.frame import Frame, plain_name
 from zerograd.static.engine.gradients import gradient_method
 from zerograd.static.engine.ir import Haze, has_effect
 from zerograd.static.engine.items import appended, mapped
@@ -82,12 +82,12 @@ def call(frame: Frame, node: ast.Call) -> Value:
 def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
     arguments = Arguments.of(frame, node)
     if type(callee) is Function:
-        if by_wrapper(frame, node, _plain_name(node), None, arguments):
+        if by_wrapper(frame, node, plain_name(node), None, arguments):
             return NOTHING
         before = len(frame.out)
         returned = frame.program.invoke(frame, node, callee, arguments)
-        clip_by_name(frame, node, _plain_name(node), arguments, frame.out[before:])
-        if fills_by_name(_plain_name(node)) and not has_effect(frame.out[before:]):
+        clip_by_name(frame, node, plain_name(node), arguments, frame.out[before:])
+        if fills_by_name(plain_name(node)) and not has_effect(frame.out[before:]):
             fill(frame, node, NOTHING, Arguments.none())  # further in than could be followed
         return returned
     if type(callee) is Class:
@@ -101,7 +101,7 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
         read = _METHODS.get(type(callee.of), thing_method)
         return read(frame, node, callee.of, callee.name, arguments)
     if type(callee) is Scaler:
-        return run_scaler(frame, node, arguments, _plain_name(node))
+        return run_scaler(frame, node, arguments, plain_name(node))
     if type(callee) is Instance:
         return _call_instance(frame, node, callee, arguments)
     if type(callee) is Module:
@@ -132,13 +132,6 @@ def _is_asked_by_name(node: ast.Call) -> bool:
     return (
         isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and made.func.id == "getattr"
     )
-
-
-def _plain_name(node: ast.Call) -> str:
-    function = node.func
-    if isinstance(function, ast.Name):
-        return function.id
-    return function.attr if isinstance(function, ast.Attribute) else ""
 
 
 def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value:

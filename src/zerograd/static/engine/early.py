@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from zerograd.lifecycle.events import EventKind, Spot
+from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.state import BucketState, Contribution, Phase
 from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.ir import Happening, Loop
-from zerograd.static.engine.taken import takes
+from zerograd.static.engine.taken import is_unused, takes
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
@@ -326,7 +326,7 @@ class EarlyClears:
         """
         return [
             any(
-                _is_unused(each) and self._is_meant(each, owner, guard)
+                is_unused(each) and self._is_meant(each, owner, guard)
                 for each in state.contributions
             )
             for state in judged
@@ -340,11 +340,11 @@ class EarlyClears:
         if owner in each.fills:
             return not any(
                 each.backward in self._stepped_on(other) and self._steps_anyway(other, guard)
-                for other in each.fills - each.read_by - self._called_as(owner)
+                for other in each.fills - each.read_by - self._buckets.called_as(owner)
             )
         others = {
             other
-            for other in self._buckets.optimizers.keys() - self._called_as(owner)
+            for other in self._buckets.optimizers.keys() - self._buckets.called_as(owner)
             if each.backward in self._stepped_on(other)
         }
         # Those that step in the same window share it, if nothing comes between it and the step.
@@ -356,18 +356,6 @@ class EarlyClears:
                 if step.kind is EventKind.STEP and step.event and step.event.owner in others
             )
         )
-
-    def _called_as(self, owner: str) -> set[str]:
-        """Return those that only the same lines step: one function, called for each of them."""
-        spots = self._steps_at(owner)
-        return {each for each in self._buckets.optimizers if self._steps_at(each) == spots}
-
-    def _steps_at(self, owner: str) -> set[Spot]:
-        return {
-            each.spot
-            for each in self._buckets.happenings
-            if each.kind is EventKind.STEP and each.event and each.event.owner == owner
-        }
 
     def _steps_anyway(self, owner: str, guard: str) -> bool:
         """Does another one step on it in rounds of both kinds? Then this one sits out some."""
@@ -396,12 +384,7 @@ class EarlyClears:
 
 
 def _example(states: list[BucketState]) -> BucketState:
-    return next(state for state in states if any(map(_is_unused, state.contributions)))
-
-
-def _is_unused(each: Contribution) -> bool:
-    """Has no step used it? Who took the gradient of an input did not use those of the weights."""
-    return each.used_by <= each.read_by
+    return next(state for state in states if any(map(is_unused, state.contributions)))
 
 
 def _around(loop: Loop | None) -> Iterable[Loop]:

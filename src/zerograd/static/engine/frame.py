@@ -138,3 +138,11 @@ def path_of(node: ast.AST) -> str:
             return f"{base}[{node.slice.value!r}]"
         return f"{base}[*]"
     return ""
+
+
+def plain_name(call: ast.Call) -> str:
+    """Return the last name of what is called: `clip` for `nn.utils.clip(net)`."""
+    function = call.func
+    if isinstance(function, ast.Name):
+        return function.id
+    return function.attr if isinstance(function, ast.Attribute) else ""

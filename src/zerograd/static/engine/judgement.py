@@ -25,7 +25,6 @@ from zerograd.static.engine.losses import LostLosses
 from zerograd.static.engine.marks import mark_guards
 from zerograd.static.engine.opposed import Opposed
 from zerograd.static.engine.plausible import BEFORE, is_ever_cleared, is_plausible, is_repeated
-from zerograd.static.engine.taken import is_taken_by_hand
 from zerograd.static.engine.unscaled import (
     States,
     filled_only,
@@ -142,9 +141,9 @@ class Judgement(Leaks):
         yield from found
         sure = {each.rule.code for each in found if each.certain}
         late = None if sure & _TOO_SOON or self._is_doubted(node) else self._losses.misplaced(node)
-        if late is not None and not is_taken_by_hand(node):
-            finding = self._finding(node, "ZG102", BucketState(lost=late), True)
-            yield replace(finding, spot=node.spot)
+        if late is not None:
+            told = self._finding(node, "ZG102", BucketState(lost=late), True)
+            yield replace(told, spot=node.spot)
         if sure.isdisjoint(("ZG101", "ZG402")):
             leaked = list(self._leaked(node))
             yield from leaked or self._works_against(node)

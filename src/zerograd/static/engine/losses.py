@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import EventKind, Spot
 from zerograd.lifecycle.state import BucketState, Drop
 from zerograd.static.engine.ir import Happening, Haze, walk
+from zerograd.static.engine.taken import is_taken_by_hand
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
@@ -115,7 +116,7 @@ class LostLosses:
             and each.frames == step.frames
             and each.kind in (EventKind.BACKWARD, EventKind.ASSIGN)
         ]
-        if filled or any(each.kind is EventKind.STEP for each in beside):
+        if filled or any(each.kind is EventKind.STEP for each in beside) or is_taken_by_hand(step):
             return None
         drop = self.comes_after(step, step.event.buckets)
         losses = [each for each in beside if drop is not None and each.spot == drop.backward]

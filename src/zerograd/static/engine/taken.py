@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from zerograd.lifecycle.state import Contribution
     from zerograd.static.engine.ir import Happening
 
 # A gradient that is read, and not only asked for or cleared.
@@ -32,3 +33,8 @@ def takes(text: str) -> bool:
     if ".grad" in text and _TAKEN.search(text):
         return True
     return "_grad" in text and bool(_KEPT.search(text))
+
+
+def is_unused(each: Contribution) -> bool:
+    """Has no step used it? Who took the gradient of an input did not use those of the weights."""
+    return each.used_by <= each.read_by

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
@@ -154,6 +153,6 @@ def filled_only(states: States) -> States:
     for state, under in states.items():
         if state.contributions:
             # Whatever else may be in there, what came since is scaled.
-            known = replace(state, unknown=False) if state.scaled else state
+            known = state._replace(unknown=False) if state.scaled else state
             filled.setdefault(known, []).extend(under)
     return filled if any(state.scaled for state in filled) else states
