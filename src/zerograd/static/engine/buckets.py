@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from zerograd.lifecycle.events import Event, EventKind, Spot
+from zerograd.lifecycle.events import Event, EventKind
 from zerograd.static.engine.ir import Block, Happening, Haze, Reset, walk
 from zerograd.static.engine.keys import covers, touches
 from zerograd.static.engine.marks import are_alternatives
@@ -84,17 +84,6 @@ class Buckets:
 
     def owners_of(self, bucket: str) -> list[str]:
         return [owner for owner, held in self.holdings.items() if bucket in held]
-
-    def called_as(self, owner: str) -> set[str]:
-        """Return those that only the same lines step: one function, called for each of them."""
-        return {each for each in self.optimizers if self._steps_of(each) == self._steps_of(owner)}
-
-    def _steps_of(self, owner: str) -> frozenset[Spot]:
-        return frozenset(
-            each.spot
-            for each in self.happenings
-            if each.kind is EventKind.STEP and each.event and each.event.owner == owner
-        )
 
     def _assume(self) -> dict[str, str]:
         """Match optimizers of unknown parameters with networks by name: optimizer_D, netD."""

@@ -340,11 +340,11 @@ class EarlyClears:
         if owner in each.fills:
             return not any(
                 each.backward in self._stepped_on(other) and self._steps_anyway(other, guard)
-                for other in each.fills - each.read_by - self._buckets.called_as(owner)
+                for other in each.fills - each.read_by - self._called_as(owner)
             )
         others = {
             other
-            for other in self._buckets.optimizers.keys() - self._buckets.called_as(owner)
+            for other in self._buckets.optimizers.keys() - self._called_as(owner)
             if each.backward in self._stepped_on(other)
         }
         # Those that step in the same window share it, if nothing comes between it and the step.
@@ -356,6 +356,15 @@ class EarlyClears:
                 if step.kind is EventKind.STEP and step.event and step.event.owner in others
             )
         )
+
+    def _called_as(self, owner: str) -> set[str]:
+        """Return those that only the same lines step: one function, called for each of them."""
+        steps = [each for each in self._buckets.happenings if each.kind is EventKind.STEP]
+        at = {
+            key: {each.spot for each in steps if each.event and each.event.owner == key}
+            for key in self._buckets.optimizers
+        }
+        return {key for key, spots in at.items() if spots == at[owner]}
 
     def _steps_anyway(self, owner: str, guard: str) -> bool:
         """Does another one step on it in rounds of both kinds? Then this one sits out some."""
