@@ -1,20 +1,19 @@
 """What watching costs on a GPU, by the wall clock: GPT-2 124M in bf16, and a tiny model.
 
-    PYTHONPATH=src python benchmarks/watch_gpu.py --output benchmarks/results/watch_gpu.json
+    PYTHONPATH=src python -m benchmarks.watch_gpu --output benchmarks/results/watch_gpu.json
 
-Needs torch alone. Blocks of the plain loop (A), the watched loop (B) and the plain loop
-again (C) alternate; each ends with one synchronisation. C over A is the control.
-A second part runs the watched loops with torch's synchronisation check set to "error".
+Needs torch alone. How it is measured: see `pairs.py`; each block begins and ends with a
+synchronisation. A second part runs the watched loops with torch's synchronisation
+check set to "error". It takes about three minutes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
-import statistics
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import zerograd
-
-Step = Callable[[], None]
+from benchmarks.pairs import DeviceClock, Plan, Step, measure, told, verdict
 
 
 class Block(nn.Module):
@@ -101,55 +99,11 @@ def tiny(device: str) -> Step:
     return step
 
 
-def block(step: Step, count: int) -> float:
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    for _ in range(count):
-        step()
-    torch.cuda.synchronize()
-    return (time.perf_counter() - start) / count
-
-
-def compare(name: str, step: Step, *, blocks: int, count: int) -> dict[str, Any]:
-    block(step, count)
-    watch = zerograd.watch(policy="collect")
-    ratios, controls, extra, plain = [], [], [], []
-    for _ in range(blocks):
-        a = block(step, count)
-        watch.start()
-        block(step, 2)
-        b = block(step, count)
-        watch.stop()
-        block(step, 2)
-        c = block(step, count)
-        around = (a + c) / 2
-        ratios.append(b / around)
-        controls.append(c / a)
-        extra.append((b - around) * 1e6)
-        plain.append(around * 1e6)
-    quartiles = statistics.quantiles(ratios, n=4)
-    control = statistics.quantiles(controls, n=4)
-    row: dict[str, Any] = {
-        "name": name,
-        "steps": blocks * count,
-        "ratio": quartiles,
-        "control": control,
-        "extra_us": statistics.quantiles(extra, n=4),
-        "step_us": statistics.median(plain),
-        "counts": abs(control[1] - 1) <= 0.01,
-        "findings": len(watch.findings),
-        "metrics": watch.metrics(),
-    }
-    print(
-        f"{name}: {quartiles[1]:.4f}x, A/A {control[1]:.4f}, {row['extra_us'][1]:+.1f} us",
-        flush=True,
-    )
-    return row
-
-
 def no_synchronisation(name: str, step: Step, count: int) -> dict[str, Any]:
     """Run the watched loop where torch raises at every synchronisation."""
-    block(step, 3)
+    for _ in range(3):
+        step()
+    torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:
         with zerograd.watch(policy="collect") as watch:
@@ -185,14 +139,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path)
     parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--blocks", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=200, help="of the tiny model")
     options = parser.parse_args()
-    device = "cuda"
+    start = time.monotonic()
+    device, clock = "cuda", DeviceClock()
     small, big = tiny(device), gpt2(device, options.batch)
-    rows = [
-        compare("tiny model", small, blocks=2 * options.blocks, count=500),
-        compare("GPT-2 124M, bf16", big, blocks=options.blocks, count=20),
-    ]
+    warm_up(small, big)
+    rounds = max(options.rounds, 8)
+    plans = (
+        ("tiny model", small, Plan(rounds, 40, 30, 128, 10_000, 1.01)),
+        ("GPT-2 124M, bf16", big, Plan(max(rounds // 2, 8), 6, 2, 24, 1_000, 1.01)),
+    )
+    rows = [measure(name, step, plan, clock=clock) for name, step, plan in plans]
     quiet = [
         no_synchronisation("tiny model", small, 300),
         no_synchronisation("GPT-2 124M, bf16", big, 70),
@@ -203,6 +161,7 @@ def main() -> None:
             "torch": torch.__version__,
             "cuda": torch.version.cuda,
             "python": platform.python_version(),
+            "load": os.getloadavg(),
         },
         "rows": rows,
         "no_synchronisation": quiet,
@@ -211,6 +170,20 @@ def main() -> None:
     if options.output is not None:
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(f"\nafter {time.monotonic() - start:.0f} s:")
+    for row in rows:
+        print(told(row))
+    for row in rows:
+        verdict(row)
+
+
+def warm_up(*steps: Step) -> None:
+    """Let the device reach its clocks and torch choose its kernels."""
+    until = time.monotonic() + 5
+    while time.monotonic() < until:
+        for step in steps:
+            step()
+    torch.cuda.synchronize()
 
 
 if __name__ == "__main__":

@@ -1,31 +1,21 @@
-"""What watching costs: interleaved pairs on the CPU, one thread, process time.
+"""What watching costs: interleaved blocks on the CPU, one thread, process time.
 
     python -m benchmarks.watch_overhead --output benchmarks/results/watch_overhead.json
 
-With `--rivals PYTHON`, a Python that has torch-audit and TrainCheck, these are measured
-beside it, in the same run (`watch_rivals.py`).
-
-Each row alternates blocks of the plain loop (A), the watched loop (B) and the plain
-loop again (C). The ratio is B over the mean of its neighbours; C over A is the control,
-and a row counts only if the control's median lies within 1 %. What the first turns cost
-more than the later ones is added and spread over the steps of the row: "amortised". Each
-block begins with the garbage collected, so that a collection falls into all of them alike.
+How it is measured: see `pairs.py`. With `--rivals PYTHON`, a Python that has torch-audit and
+TrainCheck, these are measured beside it, in the same run (`watch_rivals.py`).
 At the end each row with a limit is held against it; a row that breaks its limit fails the run.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import os
 import platform
-import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -34,12 +24,10 @@ import torch
 from torch import nn
 
 import zerograd
+from benchmarks.pairs import Plan, Step, measure, verdict
 from benchmarks.watch_rivals import side_by_side, versions
 from zerograd.trace.format import Header
 from zerograd.trace.writer import TraceWriter
-
-Step = Callable[[], None]
-CAREFUL = 128  # steps within which all that only the first turns cost has been paid
 
 
 def mlp(width: int = 64, layers: int = 3, batch: int = 16) -> Step:
@@ -86,85 +74,9 @@ def _loop(model: nn.Module, x: torch.Tensor) -> Step:
     return step
 
 
-class Watched:
-    """A watch that goes on where it stopped, so that ten thousand steps may come in blocks."""
-
-    def __init__(self, *, trace: bool = False) -> None:
-        self._writer: TraceWriter | None = None
-        if trace:
-            folder = tempfile.mkdtemp()
-            self._writer = TraceWriter(
-                Path(folder) / "trace.jsonl", Header(zerograd.__version__, time.time())
-            )
-        self.watch = zerograd.watch(policy="collect", trace=self._writer)
-        self.first: float | None = None  # seconds of the first step of all
-
-    @contextmanager
-    def __call__(self, step: Step) -> Iterator[None]:
-        self.watch.start()  # once a process, about 30 ms: not a cost of steps
-        start = time.process_time()
-        try:
-            step()  # torch builds its disabled wrappers at the first call
-            if self.first is None:
-                self.first = time.process_time() - start
-            yield
-        finally:
-            self.watch.stop()
-            step()
-
-
-def block(step: Step, count: int) -> float:
-    """Return the process seconds of one step."""
-    gc.collect()
-    start = time.process_time()
-    for _ in range(count):
-        step()
-    return (time.process_time() - start) / count
-
-
-def compare(
-    name: str, step: Step, watched: Any, *, blocks: int, count: int, limit: float | None = None
-) -> dict[str, Any]:
-    """Return the quartiles of ratio, control and microseconds of one row."""
-    block(step, max(count // 4, 3))
-    ratios, controls, extra, plain = [], [], [], []
-    for _ in range(blocks):
-        a = block(step, count)
-        with watched(step):
-            b = block(step, count)
-        c = block(step, count)
-        around = (a + c) / 2
-        ratios.append(b / around)
-        controls.append(c / a)
-        extra.append((b - around) * 1e6)
-        plain.append(around * 1e6)
-    row: dict[str, Any] = {
-        "name": name,
-        "steps": blocks * count,
-        "ratio": statistics.quantiles(ratios, n=4),
-        "control": statistics.quantiles(controls, n=4),
-        "extra_us": statistics.quantiles(extra, n=4),
-        "step_us": statistics.median(plain),
-    }
-    row["counts"] = abs(row["control"][1] - 1) <= 0.01
-    # What the first blocks cost more than the rest, and the step before the first of them.
-    early = extra[: -(-CAREFUL // count)]
-    more = sum((each - row["extra_us"][1]) * count for each in early)
-    first = getattr(watched, "first", None)
-    more += first * 1e6 - row["step_us"] if first is not None else 0.0
-    row["first_turns_ms"] = more / 1e3
-    row["amortised"] = row["ratio"][1] + max(more, 0.0) / (row["steps"] * row["step_us"])
-    row["limit"] = limit
-    if isinstance(watched, Watched):
-        row["metrics"] = watched.watch.metrics()
-    print(
-        f"{name:28} {row['ratio'][1]:.3f}x [{row['ratio'][0]:.3f}, {row['ratio'][2]:.3f}]  "
-        f"A/A {row['control'][1]:.3f}  {row['extra_us'][1]:+.1f} us of {row['step_us']:.0f} us  "
-        f"amortised {row['amortised']:.3f}x"
-        f"{'' if row['counts'] else '  (control off by more than 1 %: does not count)'}",
-        flush=True,
-    )
-    return row
+def trace() -> TraceWriter:
+    path = Path(tempfile.mkdtemp()) / "trace.jsonl"
+    return TraceWriter(path, Header(zerograd.__version__, time.time()))
 
 
 def memory(steps: int) -> list[dict[str, int]]:
@@ -222,34 +134,29 @@ def main() -> None:
     )
     options = parser.parse_args()
     torch.set_num_threads(1)
-    scale = 1 if options.quick else 4
+    pin()
+    share = 4 if options.quick else 1
+
+    def row(name: str, step: Step, rounds: int, *numbers: int, **others: Any) -> dict[str, Any]:
+        count, dropped, first, over = numbers
+        plan = Plan(max(rounds // share, 8), count, dropped, first, over, others.pop("limit", None))
+        return measure(name, step, plan, **others)
+
+    # A block takes some 20 to 100 ms, or a few steps; the columns: rounds, steps of a block,
+    # steps dropped before it, first turns, steps over which these are spread.
     rows = [
-        compare("tiny MLP", mlp(), Watched(), blocks=5 * scale, count=500, limit=1.03),
-        compare(
-            "tiny MLP, trace", mlp(), Watched(trace=True), blocks=5 * scale, count=500, limit=1.10
-        ),
-        compare("10 ms step", large(), Watched(), blocks=10 * scale, count=15, limit=1.01),
+        row("tiny MLP", mlp(), 160, 64, 64, 128, 10_000, limit=1.03),
+        row("tiny MLP, trace", mlp(), 80, 256, 64, 1_100, 10_000, limit=1.10, trace=trace()),
+        row("10 ms step", large(), 120, 3, 1, 40, 1_000, limit=1.01),
+        row("10 parameters", many(10), 160, 64, 64, 128, 10_000, limit=1.03),
+        row("100 parameters", many(100), 140, 24, 8, 64, 1_000),
+        row("1,000 parameters", many(1_000), 140, 3, 1, 40, 1_000, limit=1.01),
+        row("10,000 parameters", many(10_000), 60, 1, 1, 20, 1_000, limit=1.01),
     ]
-    # Many short blocks: what else the machine does falls into neighbours alike.
-    for parameters, blocks, count, limit in (
-        (10, 5 * scale, 500, 1.03),
-        (100, 10 * scale, 100, None),
-        (1_000, 10 * scale, 25, 1.01),
-        (10_000, 10 * scale, 3, 1.01),
-    ):
-        row = compare(
-            f"{parameters:,} parameters",
-            many(parameters),
-            Watched(),
-            blocks=blocks,
-            count=count,
-            limit=limit,
-        )
-        rows.append(row)
     beside = (os.path.abspath(options.rivals), options.rivals_folder)  # a link stays a link
     if not options.alone:
-        rows += side_by_side(*beside, "tiny MLP", ("64", "16"), blocks=5 * scale, count=500)
-        rows += side_by_side(*beside, "10 ms step", ("1024", "256"), blocks=3 * scale, count=20)
+        rows += side_by_side(*beside, "tiny MLP", ("64", "16"), blocks=20 // share, count=500)
+        rows += side_by_side(*beside, "10 ms step", ("1024", "256"), blocks=12 // share, count=20)
     result: dict[str, Any] = {
         "machine": machine(),
         "beside": versions(options.rivals),
@@ -265,15 +172,10 @@ def main() -> None:
         raise SystemExit(1)
 
 
-def verdict(row: dict[str, Any]) -> bool:
-    """Print whether a row keeps its limit; True also where its control was off."""
-    amortised, limit = row["amortised"], row["limit"]
-    if not row["counts"]:
-        word = "NOT MEASURED"
-    else:
-        word = "met" if amortised <= limit else "BROKEN"
-    print(f"{word:12} {row['name']}: {amortised:.3f}x over {row['steps']:,} steps, limit {limit}x")
-    return word != "BROKEN"
+def pin() -> None:
+    """Stay on one core, where the system lets us."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from zerograd.runtime import (  # noqa: E402
     leaves,
     ledger,
     memo,
-    ride,
+    rounds,
     scaling,
 )
 from zerograd.trace import writer as trace_writer  # noqa: E402
@@ -46,7 +46,7 @@ BOUNDS = (
     (ledger, "MOST_FOUND"),
     (ledger, "MOST_PLACES"),
     (memo, "MOST_EDGES"),
-    (ride, "MOST_RINGS"),
+    (rounds, "MOST_RINGS"),
     (scaling, "MOST_SCALERS"),
     (trace_writer, "MOST_SITES"),
 )

@@ -15,7 +15,8 @@ from zerograd.runtime.call_site import Sites
 from zerograd.runtime.curves import Curves, Number
 from zerograd.runtime.laps import Laps
 from zerograd.runtime.memo import Memo, Symbol
-from zerograd.runtime.ride import Call, Leg, Ride, Ring, Rounds, Traced
+from zerograd.runtime.ride import Call, Leg, Ride, Ring, Traced
+from zerograd.runtime.rounds import Rounds
 
 MOST_SYMBOLS = 2048
 
