@@ -191,6 +191,22 @@ def test_which_command_lines_are_followed(args: object, followed: bool) -> None:
     assert (why_not_followed(args, None) == "") is followed
 
 
+def test_children_with_a_path_of_their_own_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    script = """
+    import os, subprocess, sys
+    for env in ({**os.environ, "PYTHONPATH": "elsewhere"}, None):
+        subprocess.run([sys.executable, "-c", "import faulty; faulty.train()"], check=True, env=env)
+        os.environ["PYTHONPATH"] = "elsewhere"
+    assert os.environ["PYTHONPATH"] == "elsewhere"
+    """
+    write(tmp_path, starts=script)
+    write(tmp_path / "elsewhere")
+    (tmp_path / "faulty.py").unlink()
+    (finding,) = run_json(tmp_path, "starts.py")
+    assert finding["code"] == "ZG101" and finding["count"] == 6
+
+
 def test_popen_is_itself_again_afterwards() -> None:
     before = subprocess.Popen.__init__
     undo = watch_for_unfollowed(lambda line: None)

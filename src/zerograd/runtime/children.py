@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from zerograd.runtime.run_folder import ENV_FOLDER
+from zerograd.runtime.run_folder import ENV_FOLDER, with_followers
 
 _PYTHON = re.compile(r"(python|pypy)[\d.]*w?(\.exe)?$", re.IGNORECASE)
 _TAKES_A_VALUE = "cmWXQ"  # options of python after which the rest is not flags
@@ -29,9 +29,10 @@ def watch_for_unfollowed(tell: Callable[[str], object]) -> Callable[[], None]:
             why = why_not_followed(args, options.get("env"))
             if why:
                 tell(why)
+            env = _led(options.get("env"))
         except Exception:  # never the reason that a child does not start
-            pass
-        original(self, args, *more, **options)
+            env = None
+        original(self, args, *more, **(options if env is None else {**options, "env": env}))
 
     subprocess.Popen.__init__ = __init__  # type: ignore[method-assign]
 
@@ -41,6 +42,20 @@ def watch_for_unfollowed(tell: Callable[[str], object]) -> Callable[[], None]:
             subprocess.Popen.__init__ = original  # type: ignore[method-assign]
 
     return undo
+
+
+def _led(env: Mapping[Any, Any] | None) -> dict[Any, Any] | None:
+    """Return the environment of a child with a PYTHONPATH that makes it join the run.
+
+    None if it is right as it is: a script often gives its children a PYTHONPATH of their own
+    beside all that it has itself.
+    """
+    given = os.environ if env is None else env
+    path = given.get("PYTHONPATH")
+    if ENV_FOLDER not in given or not isinstance(path, (str, type(None))):
+        return None
+    wanted = with_followers(path)
+    return {**given, "PYTHONPATH": wanted} if wanted != path else None
 
 
 def why_not_followed(args: Any, env: Mapping[Any, Any] | None) -> str:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 NEVER = 1 << 30
 SAVED_EVERY = 0.5  # seconds; what a killed process may lose of its counts
 _HOME = str(Path(__file__).resolve().parents[2])
-_FOLLOW = str(Path(__file__).resolve().parent / "follow")
 
 _this: WatchedProcess | None = None
 
@@ -61,12 +60,11 @@ def _join_run() -> None:
 
 def lead_children(folder: RunFolder) -> Callable[[], None]:
     """Let the children of this process join the run; return how to take that back."""
-    from zerograd.runtime.run_folder import ENV_FOLDER, ENV_HOME
+    from zerograd.runtime.run_folder import ENV_FOLDER, ENV_HOME, with_followers
 
     names = ("PYTHONPATH", ENV_FOLDER, ENV_HOME)
     before = {name: os.environ.get(name) for name in names}
-    old = before["PYTHONPATH"]
-    os.environ["PYTHONPATH"] = _FOLLOW + (os.pathsep + old if old else "")
+    os.environ["PYTHONPATH"] = with_followers(before["PYTHONPATH"])
     os.environ[ENV_FOLDER] = str(folder.path)
     os.environ[ENV_HOME] = _HOME
 

@@ -32,6 +32,7 @@ except ImportError:  # Windows: nobody can tell there whether another process li
 
 ENV_FOLDER = "ZEROGRAD_RUN_FOLDER"
 ENV_HOME = "ZEROGRAD_RUN_HOME"
+_FOLLOW = str(Path(__file__).resolve().parent / "follow")
 _PREFIX = "zerograd-run-"
 _ROOT = "root"
 _KEPT_FOR = 24 * 3600.0  # seconds
@@ -231,6 +232,12 @@ def _sweep() -> None:
                 shutil.rmtree(path, ignore_errors=True)
         except OSError:
             continue  # somebody else's, or just gone
+
+
+def with_followers(path: str | None) -> str:
+    """Return this PYTHONPATH with the folder before it that makes a Python join the run."""
+    places = path.split(os.pathsep) if path else []
+    return os.pathsep.join(places if _FOLLOW in places else [_FOLLOW, *places])
 
 
 def shard_name(pid: int, rank: int | None = None) -> str:
