@@ -84,6 +84,41 @@ def fsdp(clear=True, sync=True):
             optimizer.zero_grad()
 
 
+def sharded_scaler(clear=True, **options):
+    """A scaler with methods of its own, which hand nothing on to torch's."""
+    from torch.distributed.fsdp import FullyShardedDataParallel
+    from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
+
+    net = FullyShardedDataParallel(model(), device_id=torch.device("cpu"), **options)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    scaler = ShardedGradScaler(device="cpu", init_scale=8.0)
+    for _ in range(5):
+        if clear:
+            optimizer.zero_grad()
+        scaler.scale(net(batch()).pow(2).mean()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+
+def tensor_parallel(clear=True):
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        parallelize_module,
+    )
+
+    plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
+    net = parallelize_module(model(), init_device_mesh("cpu", (2,)), plan)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=0.01, foreach=False)
+    torch.manual_seed(1)  # the ranks see the same batches
+    for _ in range(5):
+        if clear:
+            optimizer.zero_grad()
+        net(batch()).pow(2).mean().backward()
+        optimizer.step()
+
+
 TRAININGS = {
     "ddp": ddp,
     "ddp without clear": lambda: ddp(clear=False),
@@ -95,6 +130,11 @@ TRAININGS = {
     "every micro-batch": lambda: windows("always"),
     "backward outside": lambda: windows("outside"),
     "raw module": raw,
+    "tensor parallel": tensor_parallel,
+    "tensor parallel without clear": lambda: tensor_parallel(clear=False),
+    "sharded scaler": sharded_scaler,
+    "sharded scaler without clear": lambda: sharded_scaler(clear=False),
+    "sharded scaler, original parameters": lambda: sharded_scaler(use_orig_params=True),
     "fsdp": fsdp,
     "fsdp without clear": lambda: fsdp(clear=False),
     "fsdp without sync": lambda: fsdp(sync=False),

@@ -21,6 +21,9 @@ SILENT = [
     "unused parameters",
     "no_sync",
     "no_sync, bucket view",
+    "tensor parallel",
+    "sharded scaler",
+    "sharded scaler, original parameters",
     "fsdp",
     "fsdp without sync",
 ]
@@ -30,6 +33,8 @@ FAULTY = {
     "every micro-batch": ["ZG505"],
     "backward outside": ["ZG601"],
     "raw module": ["ZG601"],
+    "tensor parallel without clear": ["ZG101"],
+    "sharded scaler without clear": ["ZG101"],
     "fsdp without clear": ["ZG101"],
 }
 

@@ -482,3 +482,34 @@ def test_a_step_that_a_pool_takes_is_named_where_its_optimizer_was_made():
             pool.submit(made.step).result()
     assert [(each.rule.code, each.spot.line) for each in watching.findings] == [("ZG101", line)]
     assert watching.findings[0].spot.path == __file__
+
+
+class Sums(torch.amp.GradScaler):
+    """A scaler whose update is its own, and whose scale hands on to torch's."""
+
+    def scale(self, outputs):
+        return super().scale(outputs)
+
+    def update(self, new_scale=None):
+        self._scale.fill_(self._scale.item())
+        self._per_optimizer_states.clear()
+
+
+@pytest.mark.parametrize(("updates", "codes"), [(True, []), (False, ["ZG302"])])
+def test_a_scaler_with_methods_of_its_own_is_heard(updates, codes):
+    def train():
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        scaler = Sums("cpu", init_scale=4.0)
+        for _ in range(4):
+            optimizer.zero_grad()
+            scaler.scale(net(torch.ones(3, 2)).mean()).backward()
+            if updates or not scaler._per_optimizer_states:
+                scaler.step(optimizer)
+            if updates:
+                scaler.update()
+
+    with zerograd.watch(policy="collect") as watch:
+        train()
+    assert [each.rule.code for each in watch.findings] == codes
+    assert "is_heard" not in vars(Sums.update)

@@ -99,7 +99,7 @@ class Bucket:
                 return SAME
             self.ref = None
             return GONE
-        version = torch_facts.local_part(grad)._version if self.sharded else grad._version
+        version = torch_facts.version_of(grad) if self.sharded else grad._version
         if ref is not None and ref() is grad:
             if version == self.version:
                 return SAME
@@ -117,7 +117,7 @@ class Bucket:
         self.moved_at = parameter._version
         grad = parameter.grad
         if grad is not None and self.ref is not None and self.ref() is grad:
-            self.version = torch_facts.local_part(grad)._version
+            self.version = torch_facts.version_of(grad)
 
     def is_moved(self) -> bool:
         """Has anything but a step changed the canary itself since the last step ended?"""
@@ -358,7 +358,7 @@ def _marks(members: Iterable[weakref.ref[Tensor]], *, is_sharded: bool) -> list[
 
 
 def _version(grad: Tensor, is_sharded: bool) -> int:
-    return torch_facts.local_part(grad)._version if is_sharded else grad._version
+    return torch_facts.version_of(grad) if is_sharded else grad._version
 
 
 def _is_new(grad: Tensor | None, mark: _Mark, is_sharded: bool) -> bool:

@@ -13,13 +13,12 @@ from itertools import repeat, starmap
 from typing import Any
 
 import torch
-from torch.amp.grad_scaler import GradScaler
 from torch.nn.modules import module as module_hooks
 from torch.nn.utils import clip_grad
 from torch.optim import optimizer as optimizer_module
 from torch.optim.optimizer import Optimizer
 
-from zerograd.runtime import torch_facts, traced_calls
+from zerograd.runtime import scaler_calls, torch_facts, traced_calls
 from zerograd.runtime.forks import new_lock
 from zerograd.runtime.listener import Listener
 from zerograd.runtime.ride import CLEAR, STANDSTILL, STEP, Ride, Standstill
@@ -39,7 +38,17 @@ _KEPT_OUT = (
         "guard",
     ),
     *("hand_work", "hooks", "laps", "leaves", "ledger", "memo", "names", "owners", "recorder"),
-    *("replicas", "ride", "rounds", "sanitizer", "scaling", "steps", "torch_facts", "unseen"),
+    *(
+        "replicas",
+        "ride",
+        "rounds",
+        "sanitizer",
+        "scaler_calls",
+        "scaling",
+        "steps",
+        "torch_facts",
+        "unseen",
+    ),
 )
 
 
@@ -117,15 +126,12 @@ def _put_on() -> None:
     for owner, name, make in (
         (Optimizer, "zero_grad", _clearing),
         (Optimizer, "add_param_group", _holding),
-        (GradScaler, "scale", _scaling),
-        (GradScaler, "unscale_", _unscaling),
-        (GradScaler, "step", _scaler_stepping),
-        (GradScaler, "update", _scaler_updating),
         (torch.cuda.CUDAGraph, "capture_begin", _capture_beginning),
         (torch.cuda.CUDAGraph, "capture_end", _capture_ending),
         (torch.cuda.CUDAGraph, "replay", _replaying),
     ):
         _patch(owner, name, make(getattr(owner, name)))
+    scaler_calls.put_on(_patch)
     module = torch.nn.Module
     _patch(module, "zero_grad", traced_calls.module_clearing(module.zero_grad))
     inner = traced_calls.clipping(clip_grad._clip_grads_with_norm_)
@@ -292,66 +298,6 @@ def _as_torch_has_it(wrapper: Any, *, is_plain: bool) -> Any:
     # torch caches the disabled original on the function, and `wraps` has copied that.
     vars(wrapper).pop("__dynamo_disable", None)
     return wrapper if is_plain else torch._disable_dynamo(wrapper)
-
-
-def _scaling(original: Any) -> Any:
-    @functools.wraps(original)
-    def scale(self: GradScaler, outputs: Any) -> Any:
-        __tracebackhide__ = True
-        scaled = original(self, outputs)
-        if self.is_enabled():
-            for listener in _listeners:
-                listener.scales(self, scaled)
-        return scaled
-
-    return scale
-
-
-def _unscaling(original: Any) -> Any:
-    @functools.wraps(original)
-    def unscale_(self: GradScaler, optimizer: Optimizer) -> None:
-        __tracebackhide__ = True
-        heard = _listeners if self.is_enabled() else ()
-        failed = True
-        try:
-            original(self, optimizer)
-            failed = False
-        finally:
-            for listener in heard:
-                listener.unscaled(self, optimizer, failed)
-
-    return unscale_
-
-
-def _scaler_stepping(original: Any) -> Any:
-    @functools.wraps(original)
-    def step(self: GradScaler, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        __tracebackhide__ = True
-        heard = _listeners if self.is_enabled() else ()
-        for listener in heard:
-            listener.scaler_step_begins(self, optimizer)
-        failed = True
-        try:
-            result = original(self, optimizer, *args, **kwargs)
-            failed = False
-        finally:
-            for listener in heard:
-                listener.scaler_step_ends(self, optimizer, failed)
-        return result
-
-    return step
-
-
-def _scaler_updating(original: Any) -> Any:
-    @functools.wraps(original)
-    def update(self: GradScaler, *args: Any, **kwargs: Any) -> None:
-        __tracebackhide__ = True
-        if self.is_enabled():
-            for listener in _listeners:
-                listener.scaler_updates(self)
-        original(self, *args, **kwargs)
-
-    return update
 
 
 def _capture_beginning(original: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -180,7 +181,8 @@ class Owners:
             self._memo.lose_sight(filled)  # filled before we came
         if parameters and torch_facts.is_sharded(parameters[0]):
             self.are_sharded = True
-            self._note("gradients that FSDP2 holds back while gradient sync is off")
+            if "torch.distributed.fsdp" in sys.modules:
+                self._note("gradients that FSDP2 holds back while gradient sync is off")
 
     def _set_buckets(self, owner: Owner, buckets: tuple[Bucket, ...]) -> None:
         owner.buckets = buckets

@@ -17,7 +17,7 @@ from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.rule import Rule
 from zerograd.lifecycle.state import BucketState
-from zerograd.runtime import ride
+from zerograd.runtime import ride, torch_facts
 from zerograd.runtime.backwards import Backwards, OpenBackward
 from zerograd.runtime.buckets import Bucket, Owner
 from zerograd.runtime.call_site import Site
@@ -139,6 +139,9 @@ class Recorder(Feeding):
 
     def is_wanted(self, leaf: Tensor) -> bool:
         """Is a parameter that no optimizer holds to be watched?"""
+        if torch_facts.stands_for_others(leaf):
+            self.note("gradients that FSDP puts anew in place of parts of its flat parameters")
+            return False
         if self.owners.are_sharded:
             return False
         return self._wants is None or self._wants(leaf)

@@ -175,13 +175,23 @@ def has_compiled() -> bool:
 
 
 def local_part(grad: Tensor) -> Tensor:
-    """Return the tensor whose version counter moves: of a DTensor, the part on this rank."""
+    """Return the tensor that holds the values: of a DTensor, the part on this rank."""
     local: Tensor = getattr(grad, "_local_tensor", grad)
     return local
 
 
+def version_of(grad: Tensor) -> int:
+    """Return a number that grows with each change in place.
+
+    Of a DTensor sometimes the outer counter moves (a backward under tensor parallelism adds
+    to it), sometimes only that of the part on this rank (FSDP2 writes there).
+    """
+    local = getattr(grad, "_local_tensor", None)
+    return grad._version if local is None else grad._version + local._version
+
+
 def is_sharded(tensor: Tensor) -> bool:
-    """Is it a DTensor, whose own version counter says nothing?"""
+    """Is it a DTensor, whose own version counter does not say all?"""
     return hasattr(tensor, "_local_tensor")
 
 
@@ -197,6 +207,11 @@ def may_look_at_values() -> bool:
 def is_capturing() -> bool:
     """Is a CUDA graph being captured, whose replays nobody sees?"""
     return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+
+
+def stands_for_others(leaf: Tensor) -> bool:
+    """Is it FSDP's own, of which the parameters that an optimizer holds are parts?"""
+    return bool(getattr(leaf, "_is_flat_param", False))
 
 
 def norms(grads: Iterable[Tensor]) -> list[float]:
