@@ -373,3 +373,17 @@ def test_a_caller_in_a_file_that_is_not_imported_may_update_the_scaler(tree: Pat
     assert not check_paths(["mine.py"]).findings
     (tree / "main.py").write_text(caller.replace("        mine.scaler.update()\n", ""))
     assert [each.rule.code for each in check_paths(["mine.py"]).findings] == ["ZG302"]
+
+
+def test_the_update_of_a_scaler_or_of_a_dict_is_no_call_of_an_update(tree: Path) -> None:
+    base, heir = (text.replace("train_step", "update") for text in (BASE, HEIR))
+    reads = "    def update(self, x):\n        inputs = dict()\n        inputs.update({'x': x})\n"
+    (tree / "trainer.py").write_text(base)
+    (tree / "mine.py").write_text(heir)
+    (tree / "other.py").write_text(
+        heir.replace("    def update(self, x):\n", reads)
+        + "        self.scaler.update()\n"
+        + "    def after(self, x):\n"
+        + "        self.update(x)\n"
+    )
+    assert [each.rule.code for each in check_paths(["mine.py"]).findings] == ["ZG302"]

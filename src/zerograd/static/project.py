@@ -29,6 +29,7 @@ _NEXT = re.compile(rb"\n\s*(?:async )?def |\nclass ")  # where the next function
 _BETWEEN = re.compile(rb"\n(?=[ \t]*(?:async )?def |class )")
 _UPDATES = re.compile(rb"scaler\w*\.update\s*\(")
 _STEPS = re.compile(rb"scaler\w*\.step\s*\(")
+_OTHERS = re.compile(rb"scaler\w*\.update\s*\(|\.update\s*\(\s*\{")  # no update of a trainer
 _ROOT_MARKS = frozenset({"pyproject.toml", "setup.py", "setup.cfg", ".git", ".hg"})
 
 
@@ -149,11 +150,15 @@ class Project:
         own = os.path.abspath(source.path)
         word = name.encode()
         call = re.compile(rb"^[^#\n]*(?<!def )\b%b\s*\(" % re.escape(word), re.MULTILINE)
+
+        def calls(text: bytes) -> bool:
+            return bool(call.search(_OTHERS.sub(b"", text)))
+
         return any(
-            _UPDATES.search(part) and (call.search(part) or not _STEPS.search(part))
+            _UPDATES.search(part) and (calls(part) or not _STEPS.search(part))
             for each in self._around(os.path.dirname(own))
             if word in each.data and each.path != own and _UPDATES.search(each.data)
-            if call.search(each.data)
+            if calls(each.data)
             for part in _BETWEEN.split(each.data)
         )
 

@@ -73,6 +73,14 @@ class Lineage(Names):
                 return Function(node, cls.unit, bound=base.of, owner=cls)
         return NOTHING
 
+    def foremost(self, instance: Instance, cls: ClassUnit, name: str) -> ClassUnit:
+        """Return the class whose method of that name runs, and asks the one of `cls` by super()."""
+        for each in self.lineage(instance.cls):
+            node = each.methods.get(name)
+            if each is cls or (node is not None and f"super().{name}(" in each.unit.text_of(node)):
+                return each
+        return cls
+
     def has_attribute(self, instance: Instance, name: str) -> bool:
         """Does the class, as far as it can be read, assign such an attribute?"""
         return name in instance.attributes or any(

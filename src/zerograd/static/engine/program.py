@@ -114,15 +114,18 @@ class Program(Readings):
             return method
         for cls in self.lineage(instance.cls):
             for assigner in cls.assigners(name):
-                mark = f"{cls.name}.{assigner}"
-                node = cls.methods[assigner]
+                owner = self.foremost(instance, cls, assigner)
+                if id(owner.methods[assigner]) in self._reading:
+                    owner = cls
+                mark = f"{owner.name}.{assigner}"
+                node = owner.methods[assigner]
                 if mark in instance.primed or id(node) in self._reading:
                     continue
                 if assigner == "__init__" and "__init__" in instance.primed:
                     continue
                 instance.primed.add(mark)
                 known = dict(instance.attributes)
-                self.quietly(Function(node, cls.unit, bound=instance, owner=cls))
+                self.quietly(Function(node, owner.unit, bound=instance, owner=owner))
                 found = instance.attributes.get(name)
                 # What was seen to be set stays: here the method is read for nobody's arguments.
                 instance.attributes.update(

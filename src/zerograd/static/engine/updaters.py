@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _UPDATES = re.compile(r"scaler\w*\.update\s*\(")
 _STEPS = re.compile(r"scaler\w*\.step\s*\(")
+_OTHERS = re.compile(r"scaler\w*\.update\s*\(|\.update\s*\(\s*\{")  # no update of a trainer
 _CALLED = re.compile(r"(?<!def )\b([A-Za-z_]\w*)\s*\(")
 
 
@@ -35,7 +36,9 @@ def may_be_updated_outside(step: Happening, buckets: Buckets, program: Program) 
         if not _UPDATES.search(unit.source.text):
             continue
         for text in _texts(unit, within if unit is program.main else []):
-            alone = _STEPS.search(text) and called.isdisjoint(_CALLED.findall(text))
+            alone = _STEPS.search(text) and called.isdisjoint(
+                _CALLED.findall(_OTHERS.sub("", text))
+            )
             if _UPDATES.search(text) and not alone:
                 return True
     project, source = program.project, program.main.source
