@@ -32,10 +32,16 @@ def either(program: Program, test: Test, then: Value, otherwise: Value) -> Value
         _may_be(program, value, otherwise if value is then else then)
     if one is None or other is None or one.key == other.key:
         return value
+    if (one.keys is None) is not (other.keys is None) and _spelled(one) == _spelled(other):
+        return value  # of one name, and of one of them nothing is known: the same, made anew
     chosen = joined([one, other])
     assert isinstance(chosen, Optimizer)
     chosen.choice = test, one, other
     return chosen
+
+
+def _spelled(optimizer: Optimizer) -> str:
+    return optimizer.key.split("@", 1)[0]
 
 
 def _may_be(program: Program, value: Named, other: Value) -> None:
