@@ -39,6 +39,8 @@ PARTS = (
     "fifth-development",
     "fifth-second",
     "fifth-held-out",
+    "sixth-development",
+    "sixth-held-out",
 )
 RECALL = {part: f"accuracy_{part.replace('-', '_')}.json" for part in PARTS}
 
@@ -51,8 +53,8 @@ their commits in `benchmarks/accuracy/corpus.toml`; none of their code is in thi
 *development* parts were open to the authors of the checker while they worked. The others were
 first run when it was finished, and have served to mend it since. Misses were read in one file in
 twelve to one in two of the first four parts, in one in two of third-development, one in four of
-third-held-out, one in eight of fourth-development, and in none of fourth-held-out: that is the
-table to believe.
+third-held-out, one in eight of fourth-development, one in twelve of fourth-held-out after it was
+measured, and in none of sixth-held-out: that is the table to believe.
 
 ## Finding faults
 
@@ -159,9 +161,9 @@ def originals_section() -> list[str]:
     lines = ["## Staying silent", "", *_first_run()]
     lines += ["What is said now, after that served to mend the checker too. Findings are read and"]
     lines += ["labelled by someone who did not write the rules, given the file and the question"]
-    lines += ["only; those of the third parts, of fourth-development, fifth-development and"]
-    lines += ["fifth-second by the one who then mended the checker. Those still unread are"]
-    lines += ["counted as not labelled.", ""]
+    lines += ["only; those of the third parts, of fourth-development, fifth-development,"]
+    lines += ["fifth-second and sixth-development by the one who then mended the checker. Those"]
+    lines += ["still unread are counted as not labelled.", ""]
     lines += [
         "| part | repositories | training files | findings | true | arguable | false | unread |"
     ]
@@ -265,7 +267,10 @@ def reports_section(result: dict[str, Any]) -> list[str]:
         "repositories of the corpus; two of its reports are of faults that no rule here names. "
         "Its tricky files that were flagged are silent since; four more that had been taken for "
         "right proved to be faulty (two clips of scaled gradients, two windows off by one) and "
-        "are not counted. "
+        "are not counted. Set 6 was for a part found by its text, a wrong order of calls, so it "
+        "leans to the plain kinds: of its 15 files from before a mending commit, 10 were found "
+        "at once. Its flagged tricky files are silent since; two more proved to be faulty (a "
+        "second step where the scheduler's was meant, a clip of scaled gradients). "
         "The first two sets gave, each on its first run, "
         + " and ".join(f"{each['at_the_line']} of {each['reports']}" for each in result["earlier"])
         + ".",
