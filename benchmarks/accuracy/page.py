@@ -218,11 +218,19 @@ def _first_run() -> list[str]:
             f"| {run['findings']} | {labels['true']} | {labels['arguable']} | {labels['false']} "
             f"| {_per_500(run):.1f} | {run['labelled_by']} |"
         )
+    lines += [
+        "",
+        "One file of sixth-held-out (lucidrains/audiolm-pytorch, `trainer.py`) also stood in the "
+        "sixth set of bug reports, was flagged there falsely and mended an hour before the run. It "
+        "is counted in the figure for 500 files, beside the one that was said.",
+    ]
     return [*lines, ""]
 
 
 def _per_500(run: dict[str, Any]) -> float:
-    return float(500 * run["labels"]["false"] / run["training_files"])
+    """Return the false findings in 500 files, with those that were known and mended before."""
+    wrong = run["labels"]["false"] + run.get("mended_beforehand", 0)
+    return float(500 * wrong / run["training_files"])
 
 
 def reports_section(result: dict[str, Any]) -> list[str]:
