@@ -28,15 +28,34 @@ def batches():
             for _ in range(ROUNDS)]  # fmt: skip
 
 
-def warm_up(model, loss_of):
-    """Go backward on a stream of its own, as a capture asks for."""
-    stream = torch.cuda.Stream()
+def replays(model, loss_of=nn.functional.mse_loss, *, step=None, adds=False):
+    """Capture a backward, and a step if there is one; yield after a replay for each batch.
+
+    Args:
+        adds: leave gradients there when the capture begins, so that each replay adds to them.
+    """
+    x, y = torch.zeros(8, 16, device="cuda"), torch.zeros(8, 1, device="cuda")
+    stream = torch.cuda.Stream()  # a capture asks for a warm-up on a stream of its own
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(3):
             model.zero_grad(set_to_none=True)
-            loss_of().backward()
+            loss_of(model(x), y).backward()
     torch.cuda.current_stream().wait_stream(stream)
+    if not adds:
+        model.zero_grad(set_to_none=True)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss_of(model(x), y).backward()
+        if step is not None:
+            step()
+    for data, target in batches():
+        if adds:
+            model.zero_grad(set_to_none=False)
+        x.copy_(data)
+        y.copy_(target)
+        graph.replay()
+        yield
 
 
 def plain(clear=True):
@@ -52,55 +71,21 @@ def plain(clear=True):
 def whole_graph():
     """Forward, backward and step in one graph, replayed."""
     model, optimizer = parts(capturable=True)
-    x, y = torch.zeros(8, 16, device="cuda"), torch.zeros(8, 1, device="cuda")
-    loss_of = lambda: nn.functional.mse_loss(model(x), y)  # noqa: E731
-    warm_up(model, loss_of)
-    graph = torch.cuda.CUDAGraph()
-    optimizer.zero_grad(set_to_none=True)
-    with torch.cuda.graph(graph):
-        loss_of().backward()
-        optimizer.step()
-    for data, target in batches():
-        x.copy_(data)
-        y.copy_(target)
-        graph.replay()
+    for _ in replays(model, step=optimizer.step):
+        pass
     return model
 
 
-def graph_then_step():
+def graph_then_step(adds=False):
     """Forward and backward in a graph, the step outside: each replay writes the gradients anew."""
     model, optimizer = parts()
-    x, y = torch.zeros(8, 16, device="cuda"), torch.zeros(8, 1, device="cuda")
-    loss_of = lambda: nn.functional.mse_loss(model(x), y)  # noqa: E731
-    warm_up(model, loss_of)
-    graph = torch.cuda.CUDAGraph()
-    optimizer.zero_grad(set_to_none=True)
-    with torch.cuda.graph(graph):
-        loss_of().backward()
-    for data, target in batches():
-        x.copy_(data)
-        y.copy_(target)
-        graph.replay()
+    for _ in replays(model, adds=adds):
         optimizer.step()
     return model
 
 
 def graph_that_adds():
-    """Gradients that are there when the capture begins: each replay adds to them."""
-    model, optimizer = parts()
-    x, y = torch.zeros(8, 16, device="cuda"), torch.zeros(8, 1, device="cuda")
-    loss_of = lambda: nn.functional.mse_loss(model(x), y)  # noqa: E731
-    warm_up(model, loss_of)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        loss_of().backward()
-    for data, target in batches():
-        optimizer.zero_grad(set_to_none=False)
-        x.copy_(data)
-        y.copy_(target)
-        graph.replay()
-        optimizer.step()
-    return model
+    return graph_then_step(adds=True)
 
 
 def graph_of_the_eyes_only(clear=True):
@@ -125,21 +110,7 @@ def graph_of_the_eyes_only(clear=True):
 def graph_with_scaler():
     model, optimizer = parts()
     scaler = torch.amp.GradScaler("cuda")
-    x, y = torch.zeros(8, 16, device="cuda"), torch.zeros(8, 1, device="cuda")
-
-    def loss_of():
-        with torch.autocast("cuda", dtype=torch.float16, cache_enabled=False):
-            return scaler.scale(nn.functional.mse_loss(model(x), y))
-
-    warm_up(model, loss_of)
-    graph = torch.cuda.CUDAGraph()
-    optimizer.zero_grad(set_to_none=True)
-    with torch.cuda.graph(graph):
-        loss_of().backward()
-    for data, target in batches():
-        x.copy_(data)
-        y.copy_(target)
-        graph.replay()
+    for _ in replays(model, lambda out, y: scaler.scale(nn.functional.mse_loss(out, y))):
         scaler.step(optimizer)
         scaler.update()
     return model

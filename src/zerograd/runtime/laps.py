@@ -68,10 +68,11 @@ class Laps:
             return
         if going.stamps is not None and len(going.stamps) >= MOST_STAMPS:
             self.hand_over()
-        waits = self._trace.wants_numbers_in(self._first + going.laps)
-        going.wanted = going.laps + waits
+        laps = going.laps
+        waits = self._trace.wants_numbers_in(self._first + laps)
+        going.wanted = laps + waits
         # Asked again after that lap, and soon enough that not too much gathers.
-        going.due = going.laps + min(waits + 1, self._most)
+        going.due = laps + min(waits + 1, self._most)
 
     def _gather(self) -> None:
         try:

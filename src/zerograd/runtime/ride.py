@@ -264,7 +264,8 @@ class Ride:
             trace.leg(leg)
         else:
             self.stamps.append(perf_counter())
-            if self.laps >= self.wanted and (leg.is_measured or self.has_norm):
+            # With a trace each lap is heard of: those counted are those complete.
+            if self._counted >= self.wanted and (leg.is_measured or self.has_norm):
                 trace.leg(leg)
         return self._turn() if leg.is_last else leg.next
 

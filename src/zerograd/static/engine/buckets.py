@@ -6,45 +6,22 @@ late may hold what an early line clears.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.static.engine.ir import Block, Happening, Haze, Reset, walk
-from zerograd.static.engine.keys import covers, touches
+from zerograd.static.engine.keys import (
+    covers,
+    frame_of,
+    is_named_only,
+    is_within,
+    spelled,
+    stem,
+    touches,
+)
 from zerograd.static.engine.marks import are_alternatives
 from zerograd.static.engine.values import Optimizer
 from zerograd.static.engine.words import is_loss_name, matches
-
-
-def _is_named_only(bucket: str) -> bool:
-    """Are these parameters that nothing but their name tells of: `params`?"""
-    return "param" in bucket.rsplit(".", 1)[-1].lower()
-
-
-def _is_within(key: str, bucket: str) -> bool:
-    return key == bucket or key.startswith(f"{bucket}.")
-
-
-def frame_of(bucket: str) -> int:
-    """Return the number of the function that a bucket is local to, or 0."""
-    number = re.split(r"[.\[ ]", bucket.rpartition("@")[2], maxsplit=1)[0]
-    return int(number) if number.isdigit() and "@" in bucket else 0
-
-
-def _spelled(key: str) -> str:
-    """Return a key as the user writes it: what bears one name may be one thing.
-
-    >>> _spelled("net@5")
-    'net'
-    """
-    return key.split("@", 1)[0]
-
-
-def _stem(key: str) -> str:
-    """Return the first name of a key, which whatever covers another has in common with it."""
-    return key.split(".", 1)[0].split("[", 1)[0]
-
 
 NO_BUCKET = "nothing"  # what an event reaches that concerns nobody who steps
 
@@ -65,7 +42,7 @@ class Buckets:
         self._assumed = self._assume()
         self._unheld: set[str] = set()  # whose gradients are used, but by no optimizer
         self.tracked = self._tracked()
-        self._stems = {_stem(bucket) for bucket in self.tracked}
+        self._stems = {stem(bucket) for bucket in self.tracked}
         self.holdings = {key: self._held(each) for key, each in self.optimizers.items()}
         for each in self.happenings:
             each.event = self._event(each)
@@ -80,7 +57,7 @@ class Buckets:
         if bucket.startswith("?"):
             return True
         known = bucket in self._networks or bucket in self._made
-        return not known and _is_named_only(bucket)
+        return not known and is_named_only(bucket)
 
     def owners_of(self, bucket: str) -> list[str]:
         return [owner for owner, held in self.holdings.items() if bucket in held]
@@ -161,7 +138,7 @@ class Buckets:
 
     def _renewed(self, node: Reset) -> tuple[str, ...]:
         keys = {self._assumed.get(key.lstrip("?"), key) for key in node.keys} | node.keys
-        if not any(_stem(key) in self._stems for key in keys):
+        if not any(stem(key) in self._stems for key in keys):
             return ()  # most things that are made hold no gradients
         return tuple(b for b in self.tracked if self._covered(frozenset(keys), b))
 
@@ -242,12 +219,11 @@ class Buckets:
                 or (self._is_unknown(b) and self._alone(b, node) and clips)
             ), ()
         whole = [b for b in self.tracked if self._covered(node.keys, b)]
-        spelled = {_spelled(key) for key in node.keys}
+        names = {spelled(key) for key in node.keys}
         part = [
             b
             for b in self.tracked
-            if b not in whole
-            and (any(touches(key, b) for key in node.keys) or _spelled(b) in spelled)
+            if b not in whole and (any(touches(key, b) for key in node.keys) or spelled(b) in names)
         ]
         for bucket in self.tracked:
             if self._is_unknown(bucket) and bucket not in whole:
@@ -376,7 +352,7 @@ class Buckets:
         """Return the owners that a backward is proved to fill."""
         keys = node.keys or frozenset()
         # An unseen method of an object may use any part of it: that proves none.
-        proves = touches if node.sure else _is_within
+        proves = touches if node.sure else is_within
         # Nor does a method of the object that holds all of them; and a loss that trains a
         # network of its own, a discriminator, may cut off what it is handed.
         own = {

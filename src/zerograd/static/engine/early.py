@@ -9,6 +9,7 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.state import BucketState, Contribution, Phase
 from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.ir import Happening, Loop
+from zerograd.static.engine.steppers import Steppers, loops_around
 from zerograd.static.engine.taken import is_unused, takes
 
 if TYPE_CHECKING:
@@ -23,17 +24,14 @@ CLEARED_LAST = (
 CLEAR_AFTER = "call {owner}.zero_grad() right after {owner}.step() instead"
 
 
-class EarlyClears:
+class EarlyClears(Steppers):
     """What was reached in which state, and the clears that come too early."""
 
     def __init__(
         self, program: Program, buckets: Buckets, flow: Flow, atoms: dict[str, int]
     ) -> None:
+        super().__init__(buckets, flow, atoms)
         self._program = program
-        self._buckets = buckets
-        self._flow = flow
-        self._keys = {number: key for key, number in atoms.items()}
-        self._uses: dict[tuple[str, bool], set[str]] = {}
         self._late: set[int] = set()  # clears that come just before the last loss of a window
         self._assigned = {
             each.event.backward or str(each.event.spot)
@@ -100,16 +98,6 @@ class EarlyClears:
         around = [each.behind for each in self._losses_of(owner)]
         return frozenset.intersection(*around) if around else frozenset()
 
-    def _losses_of(self, owner: str) -> list[Happening]:
-        used = self._stepped_on(owner)
-        return [
-            each
-            for each in self._buckets.happenings
-            if each.kind is EventKind.BACKWARD
-            and each.event is not None
-            and (each.event.backward or str(each.event.spot)) in used
-        ]
-
     def _skipped(self, owner: str, skips: frozenset[str]) -> frozenset[int]:
         """Return what is known of a round one iteration back that did not come to its loss."""
         met = {
@@ -153,18 +141,6 @@ class EarlyClears:
         reached = self._flow.reached[id(node)].get(bucket, ())
         return any(self._flow.states[number][0].contributions for number, _ in reached)
 
-    def _steps_around_only(self, owner: str, loop: Loop) -> bool:
-        """Do all steps of the owner stand in loops around this one?"""
-        around = set(_around(loop.parent))
-        steps = [
-            each
-            for each in self._buckets.happenings
-            if each.kind is EventKind.STEP and each.event and each.event.owner == owner
-        ]
-        return bool(steps) and all(
-            each.loop is not None and each.loop in around and not each.loop.pseudo for each in steps
-        )
-
     def _dropped_each_round(
         self, node: Happening, bucket: str, owner: str, loop: Loop
     ) -> tuple[list[BucketState], bool]:
@@ -202,7 +178,7 @@ class EarlyClears:
 
         With it, all conditions around that step.
         """
-        around = set(_around(node.loop))
+        around = set(loops_around(node.loop))
         for each in self._buckets.happenings:
             if each.kind is not EventKind.STEP or each.optimizer is None:
                 continue
@@ -216,24 +192,6 @@ class EarlyClears:
                 counted = each.loop if counts and each.loop in around else None
                 if counted is not None and self._program.varies(counted, key):
                     yield each.optimizer.key, key, each.guards | each.behind
-
-    def _takes_turns(self, owner: str, guard: str) -> bool:
-        """Does another optimizer step in just those rounds in which this one does not?"""
-        number = next(n for n, key in self._keys.items() if key == guard)
-        both = (number * 2, number * 2 + 1)
-        sides: dict[tuple[str, Loop | None], set[frozenset[int]]] = {}
-        for each in self._buckets.happenings:
-            if each.kind is EventKind.STEP and each.optimizer is not None:
-                reached = self._flow.reached.get(id(each), {}).values()
-                sides.setdefault((each.optimizer.key, each.loop), set()).update(
-                    literals.intersection(both) for pairs in reached for _, literals in pairs
-                )
-        return any(
-            name != owner and mine == {frozenset((own ^ 1,))}
-            for (name, loop), mine in sides.items()
-            for own in both
-            if sides.get((owner, loop)) == {frozenset((own,))}
-        )
 
     def _may_meet(self, clear: Happening, step: Happening) -> bool:
         """May one run come to both: does no condition that stays keep them apart?"""
@@ -249,18 +207,6 @@ class EarlyClears:
             for node in (clear, step)
         )
         return any(all(each ^ 1 not in other for each in one) for one in here for other in there)
-
-    def _stepping_side(self, owner: str, guard: str) -> int:
-        """Return 1 if the owner steps where the guard is true, else 0."""
-        for each in self._buckets.happenings:
-            if each.kind is not EventKind.STEP or each.optimizer is None:
-                continue
-            if each.optimizer.key == owner and guard in each.guards | each.behind:
-                number = next(n for n, key in self._keys.items() if key == guard)
-                reached = self._flow.reached.get(id(each), {}).values()
-                true = any(number * 2 + 1 in literals for pairs in reached for _, literals in pairs)
-                return int(true)
-        return 1
 
     def _comes_with_the_step(self, node: Happening, literal: int) -> bool:
         """Is it reached only where the owner steps in the same round?"""
@@ -357,47 +303,6 @@ class EarlyClears:
             )
         )
 
-    def _called_as(self, owner: str) -> set[str]:
-        """Return those that only the same lines step: one function, called for each of them."""
-        steps = [each for each in self._buckets.happenings if each.kind is EventKind.STEP]
-        at = {
-            key: {each.spot for each in steps if each.event and each.event.owner == key}
-            for key in self._buckets.optimizers
-        }
-        return {key for key, spots in at.items() if spots == at[owner]}
-
-    def _steps_anyway(self, owner: str, guard: str) -> bool:
-        """Does another one step on it in rounds of both kinds? Then this one sits out some."""
-        number = next(n for n, key in self._keys.items() if key == guard)
-        sides: set[bool] = set()
-        for each in self._buckets.happenings:
-            if each.kind is not EventKind.STEP or each.event is None or each.event.owner != owner:
-                continue
-            for pairs in self._flow.reached.get(id(each), {}).values():
-                for _, literals in pairs:
-                    sides |= {bool(t) for t in (0, 1) if number * 2 + 1 - t not in literals}
-        return len(sides) == 2
-
-    def _stepped_on(self, owner: str, last: bool = False) -> set[str]:
-        """Return the backwards that a step of `owner` is ever reached with, all or the last."""
-        if (owner, last) not in self._uses:
-            self._uses[owner, last] = {
-                each.backward
-                for step in self._buckets.happenings
-                if step.kind is EventKind.STEP and step.event and step.event.owner == owner
-                for bucket in self._buckets.holdings.get(owner, ())
-                for number, _ in self._flow.reached.get(id(step), {}).get(bucket, ())
-                for each in self._flow.states[number][0].contributions[-1 if last else 0 :]
-            }
-        return self._uses[owner, last]
-
 
 def _example(states: list[BucketState]) -> BucketState:
     return next(state for state in states if any(map(is_unused, state.contributions)))
-
-
-def _around(loop: Loop | None) -> Iterable[Loop]:
-    """Yield the loop and those around it."""
-    while loop is not None:
-        yield loop
-        loop = loop.parent

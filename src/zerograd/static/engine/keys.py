@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from zerograd.static.engine.values import (
     NOTHING,
     Constant,
@@ -138,3 +140,33 @@ def comes_from(value: Value, key: str) -> bool:
         if isinstance(part, Tensor)
         for each in part.deps
     )
+
+
+def is_named_only(bucket: str) -> bool:
+    """Are these parameters that nothing but their name tells of: `params`?"""
+    return "param" in bucket.rsplit(".", 1)[-1].lower()
+
+
+def is_within(key: str, bucket: str) -> bool:
+    """Is it the bucket itself, or a part of it?"""
+    return key == bucket or key.startswith(f"{bucket}.")
+
+
+def frame_of(bucket: str) -> int:
+    """Return the number of the function that a bucket is local to, or 0."""
+    number = re.split(r"[.\[ ]", bucket.rpartition("@")[2], maxsplit=1)[0]
+    return int(number) if number.isdigit() and "@" in bucket else 0
+
+
+def spelled(key: str) -> str:
+    """Return a key as the user writes it: what bears one name may be one thing.
+
+    >>> spelled("net@5")
+    'net'
+    """
+    return key.split("@", 1)[0]
+
+
+def stem(key: str) -> str:
+    """Return the first name of a key, which whatever covers another has in common with it."""
+    return key.split(".", 1)[0].split("[", 1)[0]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
-from zerograd.static.engine.buckets import frame_of
 from zerograd.static.engine.elsewhere import (
     is_all,
     is_cleared_by_takers,
@@ -17,6 +16,7 @@ from zerograd.static.engine.elsewhere import (
     others_clear,
 )
 from zerograd.static.engine.ir import Block, Branch, Doubt, Happening, Haze, Loop, walk
+from zerograd.static.engine.keys import frame_of
 from zerograd.static.engine.stores import names_stored
 from zerograd.static.engine.unbound import bind_unbound
 from zerograd.static.engine.unit import ClassUnit, FunctionNode
