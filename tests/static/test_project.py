@@ -387,3 +387,36 @@ def test_the_update_of_a_scaler_or_of_a_dict_is_no_call_of_an_update(tree: Path)
         + "        self.update(x)\n"
     )
     assert [each.rule.code for each in check_paths(["mine.py"]).findings] == ["ZG302"]
+
+
+LOSSES = """def of_real(D, real, fake):
+    return (1 - D(real)).relu().mean() + (1 + D(fake.detach())).relu().mean()
+def of_fake(D, fake):
+    return -D(fake).mean()
+"""
+ADVERSARIES = """import torch
+from losses import of_real
+import losses
+def train(G, D, loader):
+    g, d = torch.optim.Adam(G.parameters()), torch.optim.Adam(D.parameters())
+    for real, z in loader:
+        fake = G(z)
+{before}        of_real(D, real, fake).backward()
+        d.step()
+        {after}g.zero_grad()
+        losses.of_fake(D, fake).backward()
+        g.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "codes"),
+    [("        d.zero_grad()\n", "", []), ("", "d.zero_grad()\n        ", ["ZG201"])],
+)
+def test_a_loss_in_a_module_of_its_own_is_read_for_the_networks_it_reaches(
+    tree: Path, before: str, after: str, codes: list[str]
+) -> None:
+    (tree / "losses.py").write_text(LOSSES)
+    (tree / "main.py").write_text(ADVERSARIES.format(before=before, after=after))
+    result = check_paths([str(tree / "main.py")])
+    assert [each.rule.code for each in result.findings] == codes

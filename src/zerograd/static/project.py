@@ -67,13 +67,16 @@ class Project:
         """Begin the check of one file: its allowance of modules is full again."""
         self._asked = {self._place(source)[0]}
 
-    def find(self, source: Source, module: str, level: int = 0) -> Source | None:
+    def find(
+        self, source: Source, module: str, level: int = 0, *, plain: bool = False
+    ) -> Source | None:
         """Return the module that `source` imports as `module`, or None.
 
         Args:
             module: dotted name, as written: `from ..a import b` has module "a", level 2.
                 `from . import b` is asked for as module "b" first, then "" for the package.
             level: the number of leading dots.
+            plain: also a module in which nothing touches gradients.
         """
         own, folder = self._place(source)
         key = (folder, module, level)
@@ -87,7 +90,7 @@ class Project:
             if len(self._asked) > MOST_PER_FILE:
                 return None
             self._asked.add(path)
-        return self._load(path)
+        return self._load(path, plain=plain)
 
     def _place(self, source: Source) -> tuple[str, str]:
         """Return the whole path of a source, and its folder."""
@@ -302,9 +305,11 @@ class Project:
             self._names[folder] = names
         return names
 
-    def _load(self, path: str) -> Source | None:
+    def _load(self, path: str, *, plain: bool = False) -> Source | None:
         known = path in self._sources
-        source = self._sources.pop(path) if known else _read(path)
+        source = self._sources.pop(path) if known else _read(path, plain=plain)
+        if source is None and known and plain:
+            source = _read(path, plain=True)
         self._hold(path, source)
         return source
 
@@ -352,15 +357,19 @@ def _hands_on(path: str, data: bytes) -> bool:
     return package and b"from ." in data
 
 
-def _read(path: str) -> Source | None:
-    """Return the module at `path`, or None where it cannot be read as Python."""
+def _read(path: str, *, plain: bool) -> Source | None:
+    """Return the module at `path`, or None where it cannot be read as Python.
+
+    Args:
+        plain: also where nothing in it clears, fills, steps or makes an optimizer.
+    """
     try:
         if os.path.getsize(path) > MOST_BYTES:
             return None
         with open(path, "rb") as file:
             data = file.read()
-        if not any(word in data for word in _WORDS) and not _hands_on(path, data):
-            return None  # nothing in it clears, fills, steps or makes an optimizer
+        if not (plain or any(word in data for word in _WORDS) or _hands_on(path, data)):
+            return None
         return Source.read(data, shown_path(path))
     except (OSError, ValueError, UnreadableSourceError):
         return None

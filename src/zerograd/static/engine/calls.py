@@ -160,8 +160,19 @@ def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -
         return NOTHING
     if dotted.startswith(("torch.", "math.", "numpy.", "os.", "time.")):
         return arguments.computed()
+    if frame.program.has_several_optimizers and _has_networks(frame, arguments):
+        function = frame.program.plain_function(frame.unit, node.func)
+        if function is not None:  # whose network does the loss come from?
+            return frame.program.invoke(frame, node, function, arguments)
     tell(frame, dotted, arguments)
     return unseen(frame, name, arguments, NOTHING)
+
+
+def _has_networks(frame: Frame, arguments: Arguments) -> bool:
+    """Is a network among the arguments, by what it is or by what was done with it?"""
+    return arguments.has_modules() or any(
+        type(each) is Named and each.path in frame.program.networks for each in arguments.leaves()
+    )
 
 
 def _gradients(arguments: Arguments) -> list[Value]:

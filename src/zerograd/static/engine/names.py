@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.objects import Objects
 from zerograd.static.engine.unit import Unit
 from zerograd.static.engine.values import (
@@ -103,8 +104,24 @@ class Names(Objects):
                 return value if value is not None else Named(name)
         return unit.external(name)
 
-    def _other_unit(self, unit: Unit, module: str, level: int) -> Unit | None:
+    def plain_function(self, unit: Unit, called: ast.expr) -> Function | None:
+        """Return a function of the project from a module where nothing touches gradients.
+
+        Such modules are not read with the others; that of a loss is, once it is handed a
+        network: `losses.adversarial(D, fake)`.
+        """
+        path = path_of(called).split(".")
+        if path[0] not in unit.imports or self.project is None:
+            return None
+        module, level, inner = unit.imports[path[0]]
+        *parts, name = (each for each in (*module.split("."), inner, *path[1:]) if each)
+        other = self._other_unit(unit, ".".join(parts), level, plain=True)
+        return Function(other.functions[name], other) if other and name in other.functions else None
+
+    def _other_unit(
+        self, unit: Unit, module: str, level: int, *, plain: bool = False
+    ) -> Unit | None:
         if self.project is None:
             return None
-        source = self.project.find(unit.source, module, level)
+        source = self.project.find(unit.source, module, level, plain=plain)
         return self.unit(source) if source is not None else None

@@ -103,6 +103,10 @@ class Objects(ABC):
         """Is something done under a condition within a loop over parameters?"""
         return self.conditional > self.outside
 
+    @property
+    def has_several_optimizers(self) -> bool:
+        return len(self._owned.keys() | self._named.keys()) > 1
+
     def _provisional(self, what: str) -> str:
         self._made += 1
         key = f"{what} {self._made}"
