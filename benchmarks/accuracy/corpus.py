@@ -37,6 +37,8 @@ SPLITS = {  # name in the corpus -> folder
     "fifth-held-out": "fifth_held_out",
     "sixth-development": "sixth_dev",
     "sixth-held-out": "sixth_held_out",
+    "seventh-development": "seventh_dev",
+    "seventh-held-out": "seventh_held_out",
 }
 
 
