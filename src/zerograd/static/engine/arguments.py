@@ -68,6 +68,7 @@ class Arguments:
         positional: list[Value] = []
         found = cls(positional, {})
         evaluate = frame.program.evaluate
+        bare, frame.bare = frame.bare, False  # a value that is handed on is used
         for each in node.args:
             value = evaluate(frame, each)
             if type(each) is ast.Starred and isinstance(value, Several):
@@ -86,6 +87,7 @@ class Arguments:
                         found.named.setdefault(key, item)
             else:
                 found.unknown = True  # what they hold stands before any default
+        frame.bare = bare
         return found
 
     def after(self, given: tuple[Value, ...], named: dict[str, Value]) -> Arguments:

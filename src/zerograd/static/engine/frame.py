@@ -84,8 +84,8 @@ class Frame:
         if value is not None:
             return value
         found = self.program.global_value(self.unit, name)
-        if found is None and name in WELL_KNOWN and not self.unit.stars:
-            return External(WELL_KNOWN[name])  # code is posted without its imports
+        if found is None and name in WELL_KNOWN:
+            return External(WELL_KNOWN[name])  # posted without its imports, or under a star
         return found if found is not None else Named(name)
 
     def assign(self, name: str, value: Value) -> None:

@@ -80,6 +80,7 @@ _EMPTYING = frozenset(("zero", "zeros", "clear", "reset", "clean", "init", "prep
 _EVERYTHING = frozenset(
     ("all", "grad", "grads", "gradient", "gradients", "optimizer", "optimizers", "optim", "optims")
 )
+_PARAMETERS = frozenset(("param", "params", "parameter", "parameters"))
 # words in the name of an unseen function that mark it as one that leaves gradients alone
 _INERT = frozenset(
     [
@@ -271,6 +272,8 @@ def _acts(frame: Frame, name: str) -> bool:
     words = words_of(name)
     if not _ACTING.isdisjoint(words):
         return True
+    if not frame.bare and words and words[-1] in _PARAMETERS:
+        return False  # clip_grad_norm_(amp.master_params(opt), 1): asked for what it holds
     inert = not _INERT.isdisjoint(words) or is_reading(name)
     return not inert and (frame.bare or _is_repeated(frame))
 
