@@ -15,7 +15,7 @@ from zerograd.static.engine.conditions import is_modulo, test_of
 from zerograd.static.engine.emit import emit
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.gradients import touch
-from zerograd.static.engine.ir import PAUSE, Haze
+from zerograd.static.engine.ir import PAUSE, RETURN, Branch, Haze
 from zerograd.static.engine.items import MOST_MAPPED, items_of
 from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.objects import TooLong
@@ -309,8 +309,12 @@ def _yield(frame: Frame, node: ast.Yield) -> Value:
     if frame.is_manager:
         frame.returned.append(value)
         frame.emit(PAUSE)
-    elif _leaves_backward(frame, value) or _hands_over(frame):
+        return NOTHING
+    if _leaves_backward(frame, value):
         frame.emit(Haze(None, whole=True))
+    elif _hands_over(frame):
+        frame.emit(Haze(None, whole=True, pauses=True))
+    frame.emit(Branch("", [RETURN], []))  # who asks for no more of it leaves it there
     return NOTHING
 
 

@@ -137,9 +137,10 @@ class Haze(Node):
 
     With `spent` only gradients that a step has used are concerned: who changes
     those by hand knows why they are still there. With `empty` also buckets that hold none.
+    `pauses`: a generator stops here, and what matters is whether it does anything itself.
     """
 
-    __slots__ = ("buckets", "doubt", "empty", "keys", "spent", "whole")
+    __slots__ = ("buckets", "doubt", "empty", "keys", "pauses", "spent", "whole")
 
     def __init__(
         self,
@@ -148,11 +149,13 @@ class Haze(Node):
         spent: bool = False,
         doubt: Doubt = Doubt.UNSEEN,
         empty: bool = False,
+        pauses: bool = False,
     ) -> None:
         self.keys = keys
         self.whole = whole
         self.spent = spent
         self.empty = empty
+        self.pauses = pauses
         self.doubt = doubt
         self.buckets: tuple[str, ...] = ()
 
@@ -297,7 +300,7 @@ def walk(block: Block, seen: set[int] | None = None, *, rounds: bool = True) -> 
             continue
         if not rounds and isinstance(node, Loop) and not node.once:
             continue
-        for inner in node.blocks():
+        for inner in reversed(node.blocks()):
             if inner:
                 stack.extend(reversed(inner))
     return found

@@ -55,7 +55,12 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
     source = evaluate(frame, node.iter)
     program.handing = handing
     # What it makes for itself, a meter or a network, is nothing to the loop.
-    acts = any(isinstance(each, Happening | Haze) for each in walk(frame.out[before:]))
+    done = walk(frame.out[before:])
+    acts = any(
+        isinstance(each, Happening) or (isinstance(each, Haze) and not each.pauses) for each in done
+    )
+    if generated and not acts:
+        frame.out[before:] = [each for each in done if isinstance(each, Reset)]
     items, open_ended = items_of(source)
     if items and all(_is_one_param(item) for item in items):
         # A loop over parameters does one thing to all of them.
