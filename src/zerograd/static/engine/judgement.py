@@ -262,6 +262,9 @@ class Judgement(Leaks):
                 if lost is None and (state.lost is None or state.lost.shared):
                     lost = late = self._losses.comes_after(node, buckets, for_others=True)
                 lost = lost or self._losses.between(node, buckets)
+                if late is None:
+                    late = self._losses.stands_before(node, buckets, lost or state.lost)
+                    lost = late or lost
                 state = state._replace(lost=lost or state.lost)
             finding = self._finding(node, code, state, certain)
             if late is not None:  # the order of these two is the fault, wherever they are written

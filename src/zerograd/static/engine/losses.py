@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
     from zerograd.static.engine.flow import Flow
 
+_FILLS = (EventKind.BACKWARD, EventKind.ASSIGN)
+
 
 class LostLosses:
     """The losses of one root that no step has used when they are cleared."""
@@ -90,6 +92,38 @@ class LostLosses:
                 clear = self._cleared_at(each.spot, buckets)
                 if clear is not None:
                     return Drop(each.spot, clear)
+        return None
+
+    def stands_before(
+        self, step: Happening, buckets: tuple[str, ...], lost: Drop | None
+    ) -> Drop | None:
+        """Return the first loss after this step, where all before it in a round are for others.
+
+        Then it is the order of these two that is wrong, and not the place of the clear.
+        """
+        if step.optimizer is None or step.optimizer.is_by_hand:
+            return None
+        mine = set(buckets)
+        here = [
+            each
+            for each in self._buckets.happenings
+            if each.loop is step.loop
+            and each.event is not None
+            and not mine.isdisjoint(each.event.buckets)
+        ]
+        place = here.index(step)
+        order = self._buckets.happenings
+        before = order[: order.index(step)]
+        for each in here[:place]:
+            after = before[before.index(each) :]
+            if each.kind in _FILLS and not _is_stepped_on(each, step, after):
+                return None
+        for each in here[place + 1 :]:
+            if each.kind is EventKind.CLEAR:
+                return None
+            if each.kind in _FILLS and each.spot not in self._used_by(step.event.owner):  # type: ignore[union-attr]
+                clear = self._cleared_at(each.spot, buckets) or (lost and lost.clear)
+                return Drop(each.spot, clear) if clear is not None else None
         return None
 
     def misplaced(self, step: Happening) -> Drop | None:
