@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import replace
@@ -14,7 +15,10 @@ from zerograd.lifecycle.state import BucketState, Suspicion
 from zerograd.static.engine.early import EarlyClears
 from zerograd.static.engine.ir import Happening
 from zerograd.static.engine.opposed import OPPOSED, SEPARATE, STATIONS, Opposed
-from zerograd.static.engine.words import OPTIMIZER_WORDS, words_of
+from zerograd.static.engine.words import OPTIMIZER_WORDS, is_loss_name, words_of
+
+_CALL = re.compile(r"([\w.]*)\(([^()]*)\)")
+_CARRIERS = frozenset(("scale", "backward", "manual_backward"))  # methods of or with a loss
 
 
 class Leaks(EarlyClears):
@@ -77,7 +81,7 @@ class Leaks(EarlyClears):
 
     def _is_meant_for(self, backward: Spot, step: Happening) -> bool:
         """Does the loss bear this optimizer's name, as loss_GE does that of optimizer_G?"""
-        loss = words_of(self._code_at(backward).split(".backward", 1)[0])
+        loss = words_of(_name_of_loss(self._code_at(backward)))
         mine = [
             word
             for word in words_of(self._display(step))
@@ -134,6 +138,22 @@ class Leaks(EarlyClears):
     @abstractmethod
     def _code_at(self, spot: Spot) -> str:
         """Return the code of the event at `spot`."""
+
+
+def _name_of_loss(code: str) -> str:
+    """Return the words that name the loss in a backward; what it is computed from does not."""
+    known = ""
+    while known != code:
+        known, code = code, _CALL.sub(_named, code)
+    return code
+
+
+def _named(call: re.Match[str]) -> str:
+    called, handed = call.groups()
+    receiver, _, method = called.rpartition(".")
+    if not called or method in _CARRIERS:  # (a + b), scaler.scale(loss), loss.backward()
+        return f" {receiver} {handed} "
+    return called if is_loss_name(called) else ""
 
 
 def _is_always_suspected(after: list[tuple[BucketState, frozenset[Literal]]], owner: str) -> bool:
