@@ -33,7 +33,6 @@ class Looks:
     def __init__(self) -> None:
         self._places: dict[tuple[str, Site, str], _Place] = {}
         self.taken = 0  # how many times values were read
-        self.refused = False  # wanted, but not possible just then
 
     def is_zero(self, bucket: Bucket, site: Site, phase: str) -> bool | None:
         """Are all gradients of the bucket zero? None: cannot be told now.
@@ -48,7 +47,7 @@ class Looks:
             bucket.doubt = place.answer or not self._peek(bucket)
             bucket.stale_norm = place.norm
             return place.answer
-        if not self._may_look():
+        if not torch_facts.may_look_at_values():
             return None
         bucket.stale_norm = place.norm = self.norm(bucket)
         place.answer = place.norm == 0.0
@@ -65,7 +64,7 @@ class Looks:
         Zeros do not mean that somebody cleared: a backward may leave nothing else. Asked
         of a bucket under suspicion only.
         """
-        if not bucket.suspect or not self._may_look():
+        if not bucket.suspect or not torch_facts.may_look_at_values():
             return None
         bucket.suspect -= 1
         return self.norm(bucket) != 0.0
@@ -73,7 +72,7 @@ class Looks:
     def is_finite(self, buckets: list[Bucket], site: Site) -> bool:
         """Are the gradients that a clear at `site` is about to drop finite?"""
         place = self._place("finite", site, buckets[0].name)
-        if self._is_due(place, buckets[0]) and self._may_look():
+        if self._is_due(place, buckets[0]) and torch_facts.may_look_at_values():
             place.answer = all(math.isfinite(self.norm(bucket)) for bucket in buckets)
         return place.answer
 
@@ -109,7 +108,7 @@ class Looks:
 
     def fingerprint(self, tensor: Tensor) -> float | None:
         """Return a number that changes when the values do, nearly always. Synchronises."""
-        if not self._may_look():
+        if not torch_facts.may_look_at_values():
             return None
         self.taken += 1
         return torch_facts.norms([tensor])[0]
@@ -144,12 +143,6 @@ class Looks:
         place = self._place(question, site, bucket.name)
         place.asked += 1
         return place.asked & (place.asked - 1) == 0
-
-    def _may_look(self) -> bool:
-        if torch_facts.may_look_at_values():
-            return True
-        self.refused = True
-        return False
 
     def _place(self, question: str, site: Site, name: str) -> _Place:
         key = (question, site, name)

@@ -127,11 +127,6 @@ class Ledger:
             for each in self._found.values()
         )
 
-    def enter(self, finding: Finding) -> None:
-        """Take in a finding that is in the user's words already."""
-        if finding.key not in self._counts:
-            self._enter(finding)
-
     def _enter(self, finding: Finding) -> None:
         key = finding.key
         if finding.rule.code not in self._shown or self._is_allowed(finding):

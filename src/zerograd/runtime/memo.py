@@ -45,10 +45,6 @@ class Edge:
     new_round: bool = False
     closed: Window | None = None  # the one it closes, counted or not
 
-    @property
-    def is_eventful(self) -> bool:
-        return bool(self.findings) or self.window is not None
-
 
 @dataclass(slots=True, eq=False)
 class Node:
@@ -76,7 +72,6 @@ class Memo:
         self._held: set[str] = set()
         self._nodes: dict[Hashable, Node] = {}
         self._edges = 0
-        self.misses = 0
         self.rounds = 0
         self.node = self.before = self._node(frozenset(), False)
         self.edge = Edge(self.node)  # the last one gone
@@ -165,7 +160,6 @@ class Memo:
         self.node = self._node_of(((tuple(now.items()), windows), sites, stepped))
 
     def _weigh(self, symbol: Symbol) -> Edge:
-        self.misses += 1
         before = self.node
         self._go_to(before)
         event = symbol.event

@@ -106,13 +106,6 @@ class Owners:
         if self._gone:
             self.let_go_of_the_dead()
 
-    def is_waiting(self, parameter: Tensor) -> bool:
-        """Does an optimizer that has not been taken up hold this parameter?"""
-        return any(
-            any(parameter is each for each in parameters_of(optimizer))
-            for optimizer in list(self._waiting)
-        )
-
     def let_go_of_the_dead(self) -> None:
         """Forget optimizers that are gone, and what nobody else holds."""
         while self._gone:

@@ -199,14 +199,7 @@ def may_look_at_values() -> bool:
     """May values be read now? Not while a graph is captured, traced or transformed."""
     if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack():
         return False
-    if not torch.cuda.is_initialized():
-        return True
-    return not torch.cuda.is_current_stream_capturing()
-
-
-def is_capturing() -> bool:
-    """Is a CUDA graph being captured, whose replays nobody sees?"""
-    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+    return not (torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
 
 
 def stands_for_others(leaf: Tensor) -> bool:
