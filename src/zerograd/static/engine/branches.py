@@ -39,6 +39,17 @@ ALWAYS = Test("always")
 NEVER = Test("never")
 
 
+def combined(kind: str, parts: list[Test]) -> Test:
+    """Return the condition that `both` or `either` of several are."""
+    neutral, final = (ALWAYS, NEVER) if kind == "both" else (NEVER, ALWAYS)
+    if any(part.kind == final.kind for part in parts):
+        return final
+    parts = [part for part in parts if part.kind != neutral.kind]
+    if not parts:
+        return neutral
+    return parts[0] if len(parts) == 1 else Test(kind, parts=tuple(parts))
+
+
 def branch(test: Test, then: Block, otherwise: Block) -> Block:
     """Return the nodes that take `then` where the test holds and `otherwise` where not."""
     if not then and not otherwise:

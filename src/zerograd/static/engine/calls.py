@@ -106,6 +106,9 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
         return _call_instance(frame, node, callee, arguments)
     if type(callee) is Module:
         return forward(frame, frozenset((callee.key,)), arguments)
+    if isinstance(node.func, ast.Call) and fills_by_name(plain_name(node.func)):
+        fill(frame, node, arguments.first(), Arguments.none())  # ScaledBackward(scaler)(loss)
+        return NOTHING
     if type(callee) is Named:
         return _named(frame, node, callee.path, arguments)
     if isinstance(callee, Tensor):

@@ -5,21 +5,36 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.branches import ALWAYS, NEVER, Test, combined
 from zerograd.static.engine.keys import joined, keys_of
-from zerograd.static.engine.values import Instance, Module, Named, Optimizer, Tensor, Value
+from zerograd.static.engine.values import (
+    Constant,
+    Instance,
+    Module,
+    Named,
+    Optimizer,
+    Tensor,
+    Tested,
+    Value,
+)
 from zerograd.static.engine.words import is_optimizer_name
 
 if TYPE_CHECKING:
-    from zerograd.static.engine.branches import Test
     from zerograd.static.engine.program import Program
+
+_MOST_PARTS = 4  # conditions that a flag may be put together from
 
 
 def either(program: Program, test: Test, then: Value, otherwise: Value) -> Value:
     """Return one value for what a name holds where the test is true, and where not.
 
     Of two optimizers it stays known which is which: each is cleared, and stepped, on its own way.
-    So it does of two losses that come from different networks.
+    So it does of two losses that come from different networks, and of a flag, which says
+    afterwards what the test said.
     """
+    flag = _flag(test, then, otherwise)
+    if flag is not None:
+        return flag
     value = joined([then, otherwise])
     if type(value) is Tensor and type(then) is Tensor and type(otherwise) is Tensor:
         if then.deps - otherwise.deps and otherwise.deps - then.deps:
@@ -38,6 +53,26 @@ def either(program: Program, test: Test, then: Value, otherwise: Value) -> Value
     assert isinstance(chosen, Optimizer)
     chosen.choice = test, one, other
     return chosen
+
+
+def _flag(test: Test, then: Value, otherwise: Value) -> Value | None:
+    """Return the truth of `done = False`, then `if test: done = True`: that of the test."""
+    one, other = _truth(then), _truth(otherwise)
+    if one is None or other is None or then.ident == otherwise.ident:
+        return None
+    sides = [combined("both", [test, one]), combined("both", [test.negated(), other])]
+    made = combined("either", sides)
+    if made is ALWAYS or made is NEVER or len(made.atoms()) > _MOST_PARTS:
+        return None
+    return Tested(made)
+
+
+def _truth(value: Value) -> Test | None:
+    if type(value) is Tested:
+        return value.test
+    if type(value) is Constant and type(value.value) is bool:
+        return ALWAYS if value.value else NEVER
+    return None
 
 
 def _spelled(optimizer: Optimizer) -> str:

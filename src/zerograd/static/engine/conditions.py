@@ -11,7 +11,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.atoms import Atom, atom_of
-from zerograd.static.engine.branches import ALWAYS, NEVER, Test
+from zerograd.static.engine.branches import ALWAYS, NEVER, Test, combined
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.membership import is_container_of, is_member
 from zerograd.static.engine.values import (
@@ -69,7 +69,7 @@ def test_of(frame: Frame, node: ast.expr) -> Test:
     if type(node) is ast.UnaryOp and type(node.op) is ast.Not:
         return test_of(frame, node.operand).negated()
     if type(node) is ast.BoolOp:
-        test = _joined(
+        test = combined(
             "both" if isinstance(node.op, ast.And) else "either",
             [test_of(frame, value) for value in node.values],
         )
@@ -82,9 +82,9 @@ def test_of(frame: Frame, node: ast.expr) -> Test:
         return test_of(frame, node.value)
     if isinstance(node, ast.IfExp):
         test = test_of(frame, node.test)
-        then = _joined("both", [test, test_of(frame, node.body)])
-        other = _joined("both", [test.negated(), test_of(frame, node.orelse)])
-        return _joined("either", [then, other])
+        then = combined("both", [test, test_of(frame, node.body)])
+        other = combined("both", [test.negated(), test_of(frame, node.orelse)])
+        return combined("either", [then, other])
     if is_modulo(node):
         if _is_of_one(node):
             return NEVER
@@ -92,16 +92,6 @@ def test_of(frame: Frame, node: ast.expr) -> Test:
     if type(node) is ast.Call:
         return _call(frame, node)
     return _truth(frame, node)
-
-
-def _joined(kind: str, parts: list[Test]) -> Test:
-    neutral, final = (ALWAYS, NEVER) if kind == "both" else (NEVER, ALWAYS)
-    if any(part.kind == final.kind for part in parts):
-        return final
-    parts = [part for part in parts if part.kind != neutral.kind]
-    if not parts:
-        return neutral
-    return parts[0] if len(parts) == 1 else Test(kind, parts=tuple(parts))
 
 
 def _named(frame: Frame, node: ast.expr, test: Test) -> Test:

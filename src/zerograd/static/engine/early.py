@@ -63,6 +63,8 @@ class EarlyClears(Steppers):
             skips = self._before_the_losses(owner)
             own = varying - {guard} - (node.behind & skips)
             skipped = self._skipped(owner, skips)
+            if self._sits_out(owner, guard):
+                continue
             if any(self._program.atoms[key].counter for key in own - shared):
                 continue  # a counter of its own, which may be the window's start
             number = next(n for n, key in self._keys.items() if key == guard)
@@ -92,6 +94,11 @@ class EarlyClears(Steppers):
                         doubt = doubt or (name, _example(judged[filled[0]]), False)
         nested = list(self._nested(node, node.loop))
         yield from nested or ([doubt] if doubt is not None else [])
+
+    def _sits_out(self, owner: str, guard: str) -> bool:
+        """Does it step where a remainder is not zero? Then it leaves out one round of several."""
+        text = guard.partition("|")[0]
+        return "%" in text and text.endswith("==0") and not self._stepping_side(owner, guard)
 
     def _before_the_losses(self, owner: str) -> frozenset[str]:
         """Return the conditions that skip every loss `owner` steps on: `if …: continue`."""
@@ -190,8 +197,23 @@ class EarlyClears(Steppers):
                 counts = known and atom is not None and atom.counter
                 # a clear outside the loop that is counted comes once for all of its rounds
                 counted = each.loop if counts and each.loop in around else None
-                if counted is not None and self._program.varies(counted, key):
+                if (
+                    counted is not None
+                    and self._program.varies(counted, key)
+                    and not self._steps_within(each.optimizer.key, counted)
+                ):
                     yield each.optimizer.key, key, each.guards | each.behind
+
+    def _steps_within(self, owner: str, loop: Loop) -> bool:
+        """Does a loop inside this one step, too? The step after it is for what is left over."""
+        return any(
+            each.kind is EventKind.STEP
+            and each.optimizer is not None
+            and each.optimizer.key == owner
+            and each.loop is not loop
+            and (loop.pseudo or loop in loops_around(each.loop))
+            for each in self._buckets.happenings
+        )
 
     def _may_meet(self, clear: Happening, step: Happening) -> bool:
         """May one run come to both: does no condition that stays keep them apart?"""

@@ -76,7 +76,7 @@ def _name(frame: Frame, node: ast.Name) -> Value:
 
 
 def _constant(frame: Frame, node: ast.Constant) -> Value:
-    return Constant(node.value)
+    return Constant(node.value) if node.value is not ... else NOTHING  # to be filled in
 
 
 def _attribute(frame: Frame, node: ast.Attribute) -> Value:

@@ -129,6 +129,7 @@ def _either_optimizer(optimizers: list[Optimizer]) -> Optimizer:
     either = Optimizer(optimizers[0].key, keys)
     either.windowed = any(each.windowed for each in optimizers)
     either.clears_itself = any(each.clears_itself for each in optimizers)
+    either.vague = frozenset().union(*(each.vague for each in optimizers))
     return either
 
 

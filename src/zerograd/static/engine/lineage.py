@@ -16,7 +16,7 @@ from zerograd.static.engine.values import (
     Super,
     Value,
 )
-from zerograd.static.engine.words import is_optimizer_class
+from zerograd.static.engine.words import is_optimizer_class, is_step_name
 
 if TYPE_CHECKING:
     from zerograd.static.project import Project
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _MODULE_BASE = re.compile(r"(Module|Model|Net|Network|PreTrainedModel|nn\.\w+)$")
 
 _MOST_CALLED = 8  # methods of an optimizer that are looked into
+_STEPS = re.compile(r"step\(")
+_CLEARS = re.compile(r"zero_grad\(|\.\w*grad\b")
 _ON_ITSELF = re.compile(r"\bself\.(\w+)\(|(?<![\w.])(\w+)\(\s*self\b")
 
 
@@ -150,6 +152,23 @@ class Lineage(Names):
             waiting += sorted(called - known)
             known |= called
         return "\n".join(texts)
+
+    def vague_methods(self, cls: ClassUnit) -> frozenset[str]:
+        """Return the methods of a class of optimizers that by their names step or clear.
+
+        What they are seen to do is something else: to add up the gradients of one sample, say,
+        or to empty where those are kept.
+        """
+        found: set[str] = set()
+        known = {"step"}
+        for each in self.lineage(cls):
+            for name in each.methods.keys() - known:
+                known.add(name)
+                does = _STEPS if is_step_name(name) else _CLEARS if "zero" in name else None
+                body = each.unit.text_of(each.methods[name]).partition(":")[2]
+                if does is not None and not does.search(body):
+                    found.add(name)
+        return frozenset(found)
 
     def _is_of_project(self, cls: ClassUnit, base: str) -> bool:
         return isinstance(self.global_value(cls.unit, base), Class)

@@ -75,6 +75,7 @@ class Program(Readings):
         """Return a new object of a class of the project."""
         if self.is_optimizer(cls):
             optimizer = self.new_optimizer(arguments.held())
+            optimizer.vague = self.vague_methods(cls)
             text = self.text_of_step(cls)
             if "zero_grad(" in text or ".grad = None" in text:
                 own = cls.unit.text_of(cls.methods["step"]) if "step" in cls.methods else ""

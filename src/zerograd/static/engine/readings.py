@@ -32,6 +32,7 @@ from zerograd.static.engine.values import (
     External,
     Function,
     Instance,
+    Leaf,
     Mapping,
     Module,
     Named,
@@ -164,7 +165,7 @@ class Readings(Lineage):
             return True
         if len(function.unit.text_of(function.node)) < 400:
             return True  # cheap, and it may compute with what it closes over
-        interesting = (Module, Instance, Optimizer, Params, Tensor, Function, Several)
+        interesting = (Module, Instance, Optimizer, Params, Leaf, Tensor, Function, Several)
         return any(isinstance(value, interesting) for value in arguments.all())
 
     def _computed_by(self, arguments: Arguments) -> Value:

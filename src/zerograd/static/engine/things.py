@@ -36,6 +36,7 @@ from zerograd.static.engine.values import (
     WRAPPED,
     Constant,
     Function,
+    Gradient,
     Instance,
     Leaf,
     Mapping,
@@ -192,6 +193,9 @@ def thing_method(
         if not (isinstance(base, Named) and is_follower_name(path)):
             frame.emit(Haze(keys_of(base) or None, whole=True, spent=True))
         return NOTHING
+    if name == "replay" and "CUDAGraph" in frame.unit.source.text:
+        frame.emit(Haze(None, whole=True))  # what was captured fills anew, and may step
+        return NOTHING
     if name in _SILENT and not (name == "log" and isinstance(base, Tensor | Leaf)):
         return NOTHING
     if name in _CUTS:
@@ -229,6 +233,9 @@ def _backward(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) -
         handed = False  # `out.backward(gradient)`
     if handed and isinstance(first, Constant | Mapping):
         handed = False
+    if handed and isinstance(first, Gradient):
+        frame.emit(Haze(None, whole=False))  # the rest of the way back, through what is not seen
+        return NOTHING
     if not handed:
         fill(frame, node, base, arguments)
         return NOTHING

@@ -35,6 +35,7 @@ from zerograd.static.engine.words import (
     CLIPS,
     clips_by_name,
     fills_by_name,
+    is_half_a_step,
     is_only_a_scheduler,
     is_optimizer_name,
     is_scaler_name,
@@ -57,6 +58,7 @@ _COLLECTING = frozenset(
         "add",
     )
 )
+_GRADIENTS = frozenset(("grads", "gradients"))
 _LOSSES = frozenset(("loss", "losses", "closure", "fn", "func", "objective"))
 _SHORT = 50
 _CLEARABLE = (Optimizer, Module, Instance, Named, Params, Leaf, Gradient)
@@ -212,13 +214,18 @@ def optimizer_method(
     receiver = node.func.value if isinstance(node.func, ast.Attribute) else node
     if is_only_a_scheduler(path_of(receiver)):
         return NOTHING  # made from an optimizer, which is all that is known of it
+    if name in optimizer.vague:
+        frame.emit(Haze(keys_of(optimizer), whole=True))
+        return NOTHING
     named = arguments.positional[0] if arguments.positional else None
     if name == "step" and isinstance(named, Constant) and isinstance(named.value, str):
         # one of several optimizers behind one object, told by its name
         frame.emit(Haze(keys_of(optimizer), whole=True))
         return NOTHING
     if name == "step":
-        if is_handed_a_loss(arguments):
+        if _is_handed_gradients(node):
+            frame.emit(Haze(keys_of(optimizer), whole=True))  # those, and not what .grad holds
+        elif is_handed_a_loss(arguments):
             # A closure that is not seen, or losses: then it goes back, and perhaps clears, itself,
             # and what the losses reach may be more than it holds.
             frame.emit(Haze(None, whole=True))
@@ -247,9 +254,8 @@ def optimizer_method(
         wipes = arguments.named.get("zero_grad")
         if wipes is not None and not is_false(wipes):
             clear(frame, node, optimizer, Arguments.none())
-    elif name == "first_step":  # SAM climbs here; the gradients it throws away were used
-        keys = optimizer.keys or frozenset((f"?{optimizer.key}",))
-        frame.emit(Haze(keys, whole=True))
+    elif is_half_a_step(name):  # SAM climbs here; the gradients it throws away were used
+        frame.emit(Haze(keys_of(optimizer), whole=True))
     elif "zero" in name:
         clear(frame, node, optimizer, Arguments.none())
     elif "grad" in name and not _COLLECTING.isdisjoint(words_of(name)):
@@ -259,6 +265,15 @@ def optimizer_method(
     elif name in ("prepare", "setup"):
         return optimizer
     return NOTHING
+
+
+def _is_handed_gradients(node: ast.Call) -> bool:
+    """`optimizer.step(model.named_gradients())`: is it told what to step on?"""
+    given = [*node.args, *(each.value for each in node.keywords)]
+    named = [each.func if isinstance(each, ast.Call) else each for each in given]
+    words = [words_of(path_of(each)) for each in named]
+    words += [words_of(each.arg) for each in node.keywords if each.arg]
+    return any(not _GRADIENTS.isdisjoint(each) for each in words)
 
 
 def _handed_scaler(arguments: Arguments) -> str:

@@ -154,12 +154,13 @@ class Optimizer(Value):
 
     __slots__ = (
         *("choice", "clears_itself", "key", "keys", "lasting", "part", "picked", "repeats"),
-        "windowed",
+        *("vague", "windowed"),
     )
 
     def __init__(self, key: str, keys: frozenset[str] | None) -> None:
         self.key = key
         self.keys = keys
+        self.vague = frozenset[str]()  # methods of its class that do other things than they say
         self.windowed = False  # prepared by Accelerate: acts at the window's end only
         self.clears_itself: bool | None = False  # None: it calls what may clear
         self.lasting = True  # not made by the function that was being read

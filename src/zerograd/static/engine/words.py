@@ -66,6 +66,8 @@ _BESIDE = frozenset(
         *("prepare", "skip", "no"),
     )
 )
+# words of the first half of a step, or of what takes the gradients of one sample into it
+_HALVES = frozenset(("first", "ascent", "micro", "microbatch"))
 _COMPUTING = frozenset(("compute", "calculate", "calc", "estimate", "size", "length"))
 _SCALER_WORDS = frozenset(["scaler", "scalers", "gradscaler"])
 _TRAINABLE = frozenset(
@@ -266,11 +268,18 @@ def is_step_name(name: str) -> bool:
     words = words_of(name)
     return (
         "step" in words
-        and name != "first_step"
+        and _HALVES.isdisjoint(words)
         and _BESIDE.isdisjoint(words)
         and _COMPUTING.isdisjoint(words)
         and not is_scheduler_name(name)
     )
+
+
+@_remembered
+def is_half_a_step(name: str) -> bool:
+    """Does it go part of the way only: first_step and ascent_step of SAM, microbatch_step?"""
+    words = words_of(name)
+    return "step" in words and not _HALVES.isdisjoint(words)
 
 
 @_remembered
