@@ -84,18 +84,55 @@ def fsdp(clear=True, sync=True):
             optimizer.zero_grad()
 
 
-def sharded_scaler(clear=True, **options):
-    """A scaler with methods of its own, which hand nothing on to torch's."""
+def flat(net, **options):
+    """FSDP1, which makes one flat parameter of all that are in `net`."""
     from torch.distributed.fsdp import FullyShardedDataParallel
+
+    return FullyShardedDataParallel(net, device_id=torch.device("cpu"), **options)
+
+
+def original(clear=True, accumulate=1, frozen=False):
+    """FSDP1 that leaves the parameters in place, as parts of the flat one."""
+    inner = model()
+    inner[0].bias.requires_grad_(not frozen)
+    net = flat(inner, use_orig_params=True)
+    optimizer = torch.optim.Adam([p for p in net.parameters() if p.requires_grad], lr=1e-3)
+    for _ in range(6):
+        for n in range(accumulate):
+            with net.no_sync() if n < accumulate - 1 else contextlib.nullcontext():
+                (net(batch()).pow(2).mean() / accumulate).backward()
+        net.clip_grad_norm_(1.0)
+        optimizer.step()
+        if clear:
+            optimizer.zero_grad()
+
+
+def halves():
+    """Two optimizers, one of which holds nothing on the first rank."""
+    net = flat(model(), use_orig_params=True)
+    parameters = list(net.parameters())
+    optimizers = [torch.optim.SGD(each, lr=0.01) for each in (parameters[:2], parameters[2:])]
+    for _ in range(6):
+        net.zero_grad()
+        net(batch()).pow(2).mean().backward()
+        for optimizer in optimizers:
+            optimizer.step()
+
+
+def sharded_scaler(clear=True, unscale=True, **options):
+    """A scaler with methods of its own, which hand nothing on to torch's; and FSDP's own clip."""
     from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 
-    net = FullyShardedDataParallel(model(), device_id=torch.device("cpu"), **options)
+    net = flat(model(), **options)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
     scaler = ShardedGradScaler(device="cpu", init_scale=8.0)
     for _ in range(5):
         if clear:
             optimizer.zero_grad()
         scaler.scale(net(batch()).pow(2).mean()).backward()
+        if unscale:
+            scaler.unscale_(optimizer)
+        net.clip_grad_norm_(1.0)
         scaler.step(optimizer)
         scaler.update()
 
@@ -134,7 +171,14 @@ TRAININGS = {
     "tensor parallel without clear": lambda: tensor_parallel(clear=False),
     "sharded scaler": sharded_scaler,
     "sharded scaler without clear": lambda: sharded_scaler(clear=False),
+    "sharded scaler, not unscaled": lambda: sharded_scaler(unscale=False),
     "sharded scaler, original parameters": lambda: sharded_scaler(use_orig_params=True),
+    "original parameters": original,
+    "original parameters, no_sync": lambda: original(accumulate=K),
+    "original parameters, two optimizers": halves,
+    "original parameters without clear": lambda: original(clear=False),
+    "original parameters, some frozen, without clear": lambda: original(clear=False, frozen=True),
+    "original parameters, no_sync, without clear": lambda: original(clear=False, accumulate=K),
     "fsdp": fsdp,
     "fsdp without clear": lambda: fsdp(clear=False),
     "fsdp without sync": lambda: fsdp(sync=False),

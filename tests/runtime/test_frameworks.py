@@ -136,6 +136,16 @@ class TestLightning:
         assert codes(watching) == []
         assert watching.steps in (6, 18)
 
+    def test_a_clear_in_each_micro_batch_is_found_where_epochs_end_with_a_short_window(
+        self, lightning, tmp_path
+    ):
+        module = self.module(lightning)
+        module.on_train_batch_start = lambda *_: module.optimizers().zero_grad()
+        trainer = quiet_trainer(lightning, tmp_path, max_epochs=6, accumulate_grad_batches=4)
+        with watch(policy="collect") as watching:
+            trainer.fit(module, data())
+        assert codes(watching) == ["ZG501"]
+
     def test_manual_optimization_is_silent(self, lightning, tmp_path):
         trainer = quiet_trainer(lightning, tmp_path, max_epochs=2)
         with watch(policy="collect") as watching:

@@ -1,4 +1,4 @@
-"""Two real gloo ranks: DDP with and without no_sync, bucket views, FSDP2."""
+"""Two real gloo ranks: DDP with and without no_sync, bucket views, FSDP1 and FSDP2."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ SILENT = [
     "tensor parallel",
     "sharded scaler",
     "sharded scaler, original parameters",
+    "original parameters",
+    "original parameters, no_sync",
+    "original parameters, two optimizers",
     "fsdp",
     "fsdp without sync",
 ]
@@ -35,6 +38,10 @@ FAULTY = {
     "raw module": ["ZG601"],
     "tensor parallel without clear": ["ZG101"],
     "sharded scaler without clear": ["ZG101"],
+    "sharded scaler, not unscaled": ["ZG301"],
+    "original parameters without clear": ["ZG101"],
+    "original parameters, some frozen, without clear": ["ZG101"],
+    "original parameters, no_sync, without clear": ["ZG101"],
     "fsdp without clear": ["ZG101"],
 }
 
@@ -98,3 +105,8 @@ def test_the_two_kinds_of_desync_are_told_apart(found):
 def test_what_fsdp_hides_is_said_once(found):
     (said,) = found[0]["fsdp without sync"]["not checked"]
     assert "FSDP2" in said
+
+
+def test_what_fsdp_does_not_hide_is_not_said(found):
+    for name in ("tensor parallel", "original parameters", "sharded scaler"):
+        assert found[0][name]["not checked"] == []

@@ -106,7 +106,8 @@ def window_faults(windows: Sequence[Window]) -> list[WindowFault]:
     if windows[-1].bare:
         return faults
     # A step that finds nothing, between those of the windows, is a fault of its own.
-    before = next((each for each in reversed(windows[:-1]) if not each.bare), windows[-2])
+    filled = [each for each in reversed(windows[:-1]) if not each.bare]
+    before = filled[0] if filled else windows[-2]
     last = windows[-1]
     # A guard that throws some batches away also keeps some windows whole; a loop that
     # clears at every micro-batch never does, but for a shorter first one. A counter is no
@@ -114,7 +115,8 @@ def window_faults(windows: Sequence[Window]) -> list[WindowFault]:
     always = last.counted or not any(map(_is_whole, windows))
     # And it throws away each time as much as the step is left with: one clear that drops a tail,
     # as many loops have before each epoch, does not.
-    if last.drop is not None and 0 < last.wasted == before.wasted and last.is_even and always:
+    agrees = last.wasted == before.wasted or _comes_after_a_tail(last, filled)
+    if last.drop is not None and last.wasted and agrees and last.is_even and always:
         faults.append(WindowFault("ZG501", last.drop.clear, last.drop))
     if min(last.size, before.size) >= 2 and last.averaged is False and before.averaged is False:
         faults.append(WindowFault("ZG503", last.step))
@@ -124,6 +126,14 @@ def window_faults(windows: Sequence[Window]) -> list[WindowFault]:
     if last.clipped is not None and last.clipped == before.clipped and last.used and before.used:
         faults.append(WindowFault("ZG304", last.clipped))
     return faults
+
+
+def _comes_after_a_tail(last: Window, before: Sequence[Window]) -> bool:
+    """Does it lose as much as the last but one, with a shorter one in between?
+
+    An epoch ends with a short window where its micro-batches do not divide by K.
+    """
+    return len(before) > 1 and 0 < before[0].wasted < last.wasted == before[1].wasted
 
 
 def _is_whole(window: Window) -> bool:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from zerograd.runtime import torch_facts
 from zerograd.runtime.call_site import Site
+from zerograd.runtime.fsdp_facts import Keepers
 
 MOST_BUCKETS = 24  # past that, parameters whose histories part are left alone
 
@@ -36,6 +37,7 @@ class Bucket:
         "doubts",
         "goes_back",
         "grew",
+        "keepers",
         "leaf",
         "members",
         "moved_at",
@@ -58,6 +60,7 @@ class Bucket:
         self.leaf = False  # one tensor that is no Parameter
         self.canary: weakref.ref[Tensor] = _dead
         self.sharded = False
+        self.keepers: Keepers | None = None  # of gradients that are parts of others
         self.ref: weakref.ref[Tensor] | None = None  # the canary's gradient at the last look
         self.version = 0
         self.clipped = False  # since the last backward
@@ -99,11 +102,15 @@ class Bucket:
                 return SAME
             self.ref = None
             return GONE
+        if self.keepers is not None:
+            grad = self.keepers.shown(parameter, grad)
         version = torch_facts.version_of(grad) if self.sharded else grad._version
         if ref is not None and ref() is grad:
             if version == self.version:
                 return SAME
             self.version = version
+            if self.keepers is not None and self.keepers.is_touched_for_others(parameter):
+                return SAME
             return TOUCHED
         self.ref = weakref.ref(grad)
         self.version = version
@@ -116,6 +123,8 @@ class Bucket:
             return
         self.moved_at = parameter._version
         grad = parameter.grad
+        if grad is not None and self.keepers is not None:
+            grad = self.keepers.shown(parameter, grad)
         if grad is not None and self.ref is not None and self.ref() is grad:
             self.version = torch_facts.version_of(grad)
 
@@ -186,6 +195,7 @@ class Partition:
         self._on_split = on_split
         self._home: dict[int, tuple[weakref.ref[Tensor], Bucket | None]] = {}
         self._serial = 0
+        self.keepers = Keepers()
         self.buckets: tuple[Bucket, ...] = ()
         self.by_name: dict[str, Bucket] = {}
         self.generation = 0  # rises with every change
@@ -263,6 +273,13 @@ class Partition:
         self.generation += 1
         return new
 
+    def keep(self, flat: Tensor) -> None:
+        """Take note of a flat parameter, and look at its parts through it from now on."""
+        if self.keepers.take_up(flat):
+            for bucket in self.buckets:
+                bucket.keepers = self.keepers
+                _forget_look(bucket)
+
     def drop(self, buckets: Iterable[Bucket]) -> None:
         """Forget buckets, and their parameters, most of which are gone."""
         dropped = frozenset(buckets)
@@ -291,6 +308,7 @@ class Partition:
         number = next(n for n in range(MOST_BUCKETS + 1) if f"bucket#{n}" not in taken)
         name = f"bucket#{number}"
         bucket = Bucket(name, 1 << number, members)
+        bucket.keepers = self.keepers or None
         _forget_look(bucket)
         self.by_name[name] = bucket
         self._renew()
@@ -315,10 +333,7 @@ class Scan:
     """
 
     def __init__(self, chosen: Iterable[tuple[Bucket, list[weakref.ref[Tensor]]]]) -> None:
-        self._before = [
-            (bucket, members, _marks(members, is_sharded=bucket.sharded))
-            for bucket, members in chosen
-        ]
+        self._before = [(bucket, members, _marks(bucket, members)) for bucket, members in chosen]
 
     def apart(self, mask: int) -> Iterator[tuple[weakref.ref[Tensor], Tensor, bool]]:
         """Yield the members that do not go with their bucket, and whether they were filled.
@@ -333,7 +348,7 @@ class Scan:
                 odd = [each is not None and (each.grad is None) is expected for each in held]
             else:
                 odd = [
-                    each is not None and _is_new(each.grad, mark, bucket.sharded) is not expected
+                    each is not None and _is_new(each, mark, bucket) is not expected
                     for each, mark in zip(held, marks, strict=True)
                 ]
             if True in odd:
@@ -345,24 +360,33 @@ class Scan:
 _Mark = tuple[weakref.ref[Tensor], int] | None
 
 
-def _marks(members: Iterable[weakref.ref[Tensor]], *, is_sharded: bool) -> list[_Mark] | None:
+def _marks(bucket: Bucket, members: Iterable[weakref.ref[Tensor]]) -> list[_Mark] | None:
     """Return how to know each gradient again; None if there is none at all."""
     held = [member() for member in members]
-    grads = [each.grad if each is not None else None for each in held]
+    grads = [_shown(bucket, each) if each is not None else None for each in held]
     if not any(grad is not None for grad in grads):
         return None
     return [
-        (weakref.ref(each), _version(each, is_sharded)) if each is not None else None
+        (weakref.ref(each), _version(each, bucket.sharded)) if each is not None else None
         for each in grads
     ]
+
+
+def _shown(bucket: Bucket, parameter: Tensor) -> Tensor | None:
+    """Return the gradient, or what tells in its stead whether it has changed."""
+    grad = parameter.grad
+    if grad is None or bucket.keepers is None:
+        return grad
+    return bucket.keepers.shown(parameter, grad)
 
 
 def _version(grad: Tensor, is_sharded: bool) -> int:
     return torch_facts.version_of(grad) if is_sharded else grad._version
 
 
-def _is_new(grad: Tensor | None, mark: _Mark, is_sharded: bool) -> bool:
+def _is_new(parameter: Tensor, mark: _Mark, bucket: Bucket) -> bool:
     """Has a gradient come, or has it been added to, since it was marked?"""
+    grad = _shown(bucket, parameter)
     if grad is None:
         return False
-    return mark is None or mark[0]() is not grad or mark[1] != _version(grad, is_sharded)
+    return mark is None or mark[0]() is not grad or mark[1] != _version(grad, bucket.sharded)

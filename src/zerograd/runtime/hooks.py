@@ -18,7 +18,7 @@ from torch.nn.utils import clip_grad
 from torch.optim import optimizer as optimizer_module
 from torch.optim.optimizer import Optimizer
 
-from zerograd.runtime import scaler_calls, torch_facts, traced_calls
+from zerograd.runtime import fsdp_facts, scaler_calls, torch_facts, traced_calls
 from zerograd.runtime.forks import new_lock
 from zerograd.runtime.listener import Listener
 from zerograd.runtime.ride import CLEAR, STANDSTILL, STEP, Ride, Standstill
@@ -34,6 +34,7 @@ _KEPT_OUT = (
         "confirm",
         "decorated",
         "feeding",
+        "fsdp_facts",
         "graphs",
         "guard",
     ),
@@ -56,6 +57,7 @@ _listeners: tuple[Listener, ...] = ()
 _lock = new_lock()
 _undo: list[Callable[[], object]] = []
 _kept_out = False
+_models_clip = False
 _ride: Ride | None = None
 _engine_log: torch_facts.EngineLog | None = None
 
@@ -142,6 +144,7 @@ def _put_on() -> None:
     _patch(torch.nn.utils, "clip_grad_value_", by_value)
     replica = torch.nn.parallel.DistributedDataParallel
     _patch(replica, "_post_forward", traced_calls.forwarding(replica._post_forward))
+    _hear_models_clip()
     _keep_out_of_graphs()
 
 
@@ -154,6 +157,16 @@ def _keep_out_of_graphs() -> None:
     if undo is not None:
         _kept_out = True
         _undo.append(undo)
+
+
+def _hear_models_clip() -> None:
+    """Do so as soon as FSDP is there, whose models clip by themselves."""
+    global _models_clip
+    kind = None if _models_clip else fsdp_facts.wrapper()
+    if kind is not None:
+        _models_clip = True
+        name = "clip_grad_norm_"
+        _patch(kind, name, traced_calls.clipping(vars(kind)[name], is_models=True))
 
 
 def _patch(place: Any, name: str, value: Any) -> None:
@@ -169,10 +182,10 @@ def _patch(place: Any, name: str, value: Any) -> None:
 
 
 def _take_off() -> None:
-    global _kept_out
+    global _kept_out, _models_clip
     while _undo:
         _undo.pop()()
-    _kept_out = False
+    _kept_out = _models_clip = False
 
 
 def _ticking() -> tuple[Any, Any, Any, Callable[[Ride | Standstill], None]]:
@@ -271,6 +284,8 @@ def _heard_closure(optimizer: Optimizer, closure: Callable[[], Any]) -> Callable
 
 
 def _registers(module: torch.nn.Module, name: str, part: Any) -> None:
+    if _listeners and not _models_clip:
+        _hear_models_clip()
     for listener in _listeners:
         listener.registers(module, name, part)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from torch import Tensor
 from torch.nn import Module
 from torch.optim.optimizer import Optimizer
 
-from zerograd.runtime import torch_facts
+from zerograd.runtime import fsdp_facts, torch_facts
 from zerograd.runtime.buckets import Bucket, Owner, Partition
 from zerograd.runtime.call_site import Site
 from zerograd.runtime.memo import Memo
@@ -165,7 +164,11 @@ class Owners:
         return owner
 
     def _claim(self, owner: Owner, optimizer: Any) -> None:
-        parameters = [each for each in parameters_of(optimizer) if isinstance(each, Tensor)]
+        parameters = [
+            each
+            for each in parameters_of(optimizer)
+            if isinstance(each, Tensor) and not fsdp_facts.is_elsewhere(each)
+        ]
         buckets = self.partition.gather(parameters)
         unmet = [bucket for bucket in buckets if not self._memo.knows(bucket.name)]
         self._set_buckets(owner, buckets)
@@ -174,7 +177,7 @@ class Owners:
             self._memo.lose_sight(filled)  # filled before we came
         if parameters and torch_facts.is_sharded(parameters[0]):
             self.are_sharded = True
-            if "torch.distributed.fsdp" in sys.modules:
+            if fsdp_facts.has_second():
                 self._note("gradients that FSDP2 holds back while gradient sync is off")
 
     def _set_buckets(self, owner: Owner, buckets: tuple[Bucket, ...]) -> None:

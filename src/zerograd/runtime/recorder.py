@@ -17,7 +17,7 @@ from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.rule import Rule
 from zerograd.lifecycle.state import BucketState
-from zerograd.runtime import ride, torch_facts
+from zerograd.runtime import fsdp_facts, ride
 from zerograd.runtime.backwards import Backwards, OpenBackward
 from zerograd.runtime.buckets import Bucket, Owner
 from zerograd.runtime.call_site import Site
@@ -117,6 +117,8 @@ class Recorder(Feeding):
         self.feed(symbol, "grad_norm", number)
 
     def _mask_of(self, parameters: Any) -> int:
+        if isinstance(parameters, Module):
+            return self.owners.mask_of(parameters, False)
         mask = 0
         for parameter in [parameters] if isinstance(parameters, Tensor) else parameters:
             bucket = self.partition.bucket_of(parameter)
@@ -139,8 +141,8 @@ class Recorder(Feeding):
 
     def is_wanted(self, leaf: Tensor) -> bool:
         """Is a parameter that no optimizer holds to be watched?"""
-        if torch_facts.stands_for_others(leaf):
-            self.note("gradients that FSDP puts anew in place of parts of its flat parameters")
+        if fsdp_facts.is_flat(leaf):
+            self.partition.keep(leaf)
             return False
         if self.owners.are_sharded:
             return False

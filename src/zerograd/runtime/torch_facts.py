@@ -202,11 +202,6 @@ def may_look_at_values() -> bool:
     return not (torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
 
 
-def stands_for_others(leaf: Tensor) -> bool:
-    """Is it FSDP's own, of which the parameters that an optimizer holds are parts?"""
-    return bool(getattr(leaf, "_is_flat_param", False))
-
-
 def norms(grads: Iterable[Tensor]) -> list[float]:
     """Return the norm of each gradient, in one device synchronisation per device."""
     by_device: dict[torch.device, list[tuple[int, Tensor]]] = {}

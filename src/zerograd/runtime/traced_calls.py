@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from zerograd.runtime import fsdp_facts
 from zerograd.runtime.ride import CLEAR as _CLEAR
 from zerograd.runtime.ride import CLIP as _CLIP
 
@@ -55,16 +56,22 @@ def forwarding(original: Any) -> Any:
     return post_forward
 
 
-def clipping(original: Any) -> Any:
-    """Return a clip that tells of itself, unless its bound is infinite: that only measures."""
+def clipping(original: Any, *, is_models: bool = False) -> Any:
+    """Return a clip that tells of itself, unless its bound is infinite: that only measures.
+
+    Args:
+        original: the clip.
+        is_models: it is a method of a model, FSDP's.
+    """
+    read = _arguments_of_a_model if is_models else _arguments
 
     @functools.wraps(original)
     def clip(*args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
             return original(*args, **kwargs)
         __tracebackhide__ = True
-        parameters, bound, args, kwargs = _arguments(args, kwargs)
-        if not listeners:
+        parameters, bound, args, kwargs = read(args, kwargs)
+        if not listeners or parameters is None:
             return original(*args, **kwargs)
         norm = kwargs.get("total_norm", args[2] if len(args) > 2 else None)
         if bound == float("inf"):
@@ -87,6 +94,17 @@ def clipping(original: Any) -> Any:
     global CLIP_CODE
     CLIP_CODE = getattr(clip, "__code__", None)
     return clip
+
+
+def _arguments_of_a_model(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Any, tuple[Any, ...], dict[str, Any]]:
+    """Return the same for a model's own clip, the model in the place of its parameters.
+
+    None instead, if it leaves the work to torch's, which is heard.
+    """
+    bound = args[1] if len(args) > 1 else kwargs.get("max_norm")
+    return args[0] if fsdp_facts.clips_itself(args[0]) else None, bound, args, kwargs
 
 
 def _arguments(
