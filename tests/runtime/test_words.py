@@ -16,11 +16,26 @@ from torch import nn  # noqa: E402
 from zerograd import watch  # noqa: E402
 from zerograd.lifecycle.findings import Live  # noqa: E402
 from zerograd.runtime import leaves, names  # noqa: E402
+from zerograd.runtime.call_site import _receiver  # noqa: E402
 
 
 def told(watching):
     lines = Path(__file__).read_text(encoding="utf-8").splitlines()
     return [(each.rule.code, lines[each.spot.line - 1].strip()) for each in watching.findings]
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        ("self.opt.step()", "self.opt"),
+        ("opts['g'].zero_grad()", "opts['g']"),
+        ("schedule.step_and_update_lr()", "schedule"),
+        ("agent.learn(300)", ""),  # a training of somebody else's
+        ("accelerator.backward(loss)", ""),
+    ],
+)
+def test_an_optimizer_is_not_called_by_the_name_of_what_trains(call, name):
+    assert _receiver(call) == name
 
 
 # Weights that are updated by hand.

@@ -212,11 +212,15 @@ def _character(path: str, line: int, column: int) -> int:
     return len(text.encode(errors="replace")[: column - 1].decode(errors="replace")) + 1
 
 
+_OWN = re.compile("step|zero|clear|scale|update|optim")  # methods of optimizers and scalers
 _CALL = re.compile(r"([\w.\[\]'\"]+)\.(?:step|zero_grad|backward|update|unscale_|scale)\s*\(")
 
 
 def _receiver(text: str) -> str:
-    """Return what the last method of `text` is called on, if that is a plain name."""
+    """Return what the last method of `text` is called on, if that is a plain name.
+
+    Not of a call with a training inside: in `trainer.fit(data)` no optimizer is named.
+    """
     try:
         node: ast.AST = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError):
@@ -225,7 +229,7 @@ def _receiver(text: str) -> str:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr in ("step", "unscale_") and node.args and "scaler" in text.lower():
             return ""  # scaler.step(opt): the optimizer is the argument, see `argument_of`
-        return _plain(node.func.value)
+        return _plain(node.func.value) if _OWN.search(node.func.attr) else ""
     return ""
 
 
