@@ -263,7 +263,7 @@ def acts(text: str) -> bool:
 
 def _calls_what_acts(text: str) -> bool:
     return any(
-        name not in _HARMLESS and "learning_rate" not in name and not _gives_a_loss(name)
+        name not in _HARMLESS and "learning_rate" not in name and not _measures(name)
         for name in _called_to_act(text)
     )
 
@@ -277,7 +277,7 @@ def _called_to_act(text: str) -> Iterator[str]:
         yield text[start : found.end(1)]
 
 
-def _gives_a_loss(name: str) -> bool:
-    """Is it `body_fitting_loss`: what computes a loss, and goes back no step?"""
+def _measures(name: str) -> bool:
+    """Is it `body_fitting_loss` or `grad_norm`: what computes a number, and goes back no step?"""
     words = words_of(name)
-    return words[-1:] == ("loss",) and not any(word.startswith("back") for word in words)
+    return words[-1:] in (("loss",), ("norm",), ("norms",)) and not any(word.startswith("back") for word in words)

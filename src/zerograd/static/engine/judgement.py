@@ -36,6 +36,7 @@ from zerograd.static.engine.vain import (
     CLIPPED_AFTER_CLEAR,
     CLIPPED_TOO_SOON,
     is_clipped_after_clear,
+    is_clipped_between,
     is_clipped_too_soon,
     may_find_nothing,
 )
@@ -87,7 +88,10 @@ class Judgement(Leaks):
                 yield from found
                 if not found and is_clipped_scaled(node, self._buckets, self._flow):
                     yield self._finding(node, "ZG301", INITIAL, True)
-                elif not found and is_clipped_too_soon(node, self._buckets, self._flow):
+                elif not found and (
+                    is_clipped_too_soon(node, self._buckets, self._flow)
+                    or is_clipped_between(node, self._buckets, self._flow)
+                ):
                     finding = self._finding(node, "ZG304", INITIAL, True)
                     yield replace(finding, message=CLIPPED_TOO_SOON)
                 elif not found and is_clipped_after_clear(node, self._buckets, self._flow):
@@ -257,8 +261,9 @@ class Judgement(Leaks):
                 code, state = ("ZG102", taken) if taken is not None else (code, state)
             late: Drop | None = None
             if code == "ZG102":
-                late = self._losses.comes_after(node, buckets)
-                lost = late or self._losses.told(node, buckets)
+                lost = self._losses.between(node, buckets, always=True)
+                late = None if lost is not None else self._losses.comes_after(node, buckets)
+                lost = lost or late or self._losses.told(node, buckets)
                 if lost is None and (state.lost is None or state.lost.shared):
                     lost = late = self._losses.comes_after(node, buckets, for_others=True)
                 lost = lost or self._losses.between(node, buckets)

@@ -43,8 +43,14 @@ class LostLosses:
                 return each.lost
         return None
 
-    def between(self, step: Happening, buckets: tuple[str, ...]) -> Drop | None:
-        """Return a loss of this very round that a clear throws away before the step."""
+    def between(
+        self, step: Happening, buckets: tuple[str, ...], *, always: bool = False
+    ) -> Drop | None:
+        """Return a loss of this very round that a clear throws away before the step.
+
+        Args:
+            always: in every round that steps, in the function that does, and not looked at before.
+        """
         order = self._buckets.happenings
         here = [each for each in order[: order.index(step)] if each.loop is step.loop]
         drops = [each.lost for each in self._held(step, buckets)]
@@ -52,7 +58,14 @@ class LostLosses:
         for number, clear in enumerate(here):
             if clear.kind is not EventKind.CLEAR or clear.spot not in clears:
                 continue
-            before = {each.spot for each in here[:number]}
+            looked_at = any(each.kind is EventKind.TOUCH for each in here[:number])
+            if always and (looked_at or not _is_always_before(clear, step)):
+                continue
+            before = {
+                each.spot
+                for each in here[:number]
+                if not always or _is_always_before(each, step)
+            }
             for state in self._held(clear, buckets):
                 for each in reversed(state.contributions):
                     if each.spot in before and each.used_by <= each.read_by:
@@ -195,6 +208,10 @@ class LostLosses:
         for bucket in buckets:
             for number, _ in reached.get(bucket, ()):
                 yield self._flow.states[number][0]
+
+
+def _is_always_before(each: Happening, step: Happening) -> bool:
+    return each.guards <= step.guards and each.behind <= step.behind and each.frames == step.frames
 
 
 def _may_be_used_between(loss: Happening, clear: Happening, mine: set[str]) -> bool:

@@ -90,6 +90,44 @@ def is_clipped_after_clear(clip: Happening, buckets: Buckets, flow: Flow) -> boo
     return not acts("\n".join(clip.unit.source.lines[before[-1].spot.line : clip.spot.line - 1]))
 
 
+def is_clipped_between(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
+    """Has the same function cleared just before it, and does it go backward just after it?
+
+    Then whoever calls it, and whatever was there before, this clip finds nothing.
+    """
+    assert clip.event is not None
+    if _is_made_good(clip, buckets, flow):
+        return False
+    mine = set(clip.event.buckets)
+    beside = [
+        each
+        for each in buckets.happenings
+        if each.event is not None
+        and each.kind in (*_FILLS, EventKind.STEP, EventKind.CLEAR, EventKind.CLIP)
+        and not mine.isdisjoint(each.event.buckets)
+    ]
+    at = next(number for number, each in enumerate(beside) if each is clip)
+    if at == 0 or at + 1 == len(beside):
+        return False
+    before, after = beside[at - 1], beside[at + 1]
+    together = all(
+        each.loop is clip.loop and each.frames == clip.frames and each.guards <= clip.guards
+        for each in (before, after)
+    )
+    if not together or before.kind is not EventKind.CLEAR or after.kind not in _FILLS:
+        return False
+    assert before.event is not None
+    held = [
+        flow.states[number]
+        for bucket in mine
+        for number, _ in flow.reached[id(clip)].get(bucket, ())
+    ]
+    if not held or any(state.contributions or state.unknown or doubt for state, doubt in held):
+        return False
+    lines = clip.unit.source.lines[before.spot.line : clip.spot.line - 1]
+    return mine <= set(before.event.buckets) and not acts("\n".join(lines))
+
+
 def _is_made_good(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
     """Does another clip of the loop find gradients, or does the next step find none either?
 
