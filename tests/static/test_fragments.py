@@ -107,6 +107,29 @@ for x in data:
     assert pairs(text) == [("ZG304", 8)]
 
 
+def test_an_optimizer_that_is_called_optim_is_no_module() -> None:
+    text = """
+for x in data:
+    optim.zero_grad()
+    loss = net(x).sum()
+    scaler.scale(loss).backward()
+    nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    scaler.step(optim)
+    scaler.update()
+"""
+    assert pairs(text) == [("ZG301", 6)]
+
+
+def test_a_module_is_one_beside_an_optimizer_whose_name_ends_so() -> None:
+    text = """
+optF = optim.Adam(net.parameters())
+for x in data:
+    F.cross_entropy(net(x), x).backward()
+    optF.step()
+"""
+    assert pairs(text) == [("ZG101", 5)]
+
+
 def test_a_broken_line_is_still_refused() -> None:
     with pytest.raises(zerograd.ZerogradError):
         zerograd.check_source("    for x in\n        opt.step()\n", "posted.py")

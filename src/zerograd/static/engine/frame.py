@@ -84,7 +84,7 @@ class Frame:
         if value is not None:
             return value
         found = self.program.global_value(self.unit, name)
-        if found is None and name in WELL_KNOWN:
+        if found is None and name in WELL_KNOWN and not self.unit.trains(name):
             return External(WELL_KNOWN[name])  # posted without its imports, or under a star
         return found if found is not None else Named(name)
 

@@ -240,6 +240,13 @@ class Unit:
         """Does anything in this file call the backward of a loss?"""
         return bool(_PLAINLY.search(self.source.text))
 
+    def trains(self, name: str) -> bool:
+        """Is `name` itself stepped or cleared: `optim.zero_grad()`, and no module of that name?"""
+        text = self.source.text
+        if f"{name}.zero_grad(" not in text and f"{name}.step(" not in text:
+            return False  # most names
+        return bool(re.search(rf"(?<![\w.]){name}\.(?:zero_grad|step)\(", text))
+
     def clears(self) -> bool:
         """Does anything in the module clear gradients, or seem to?"""
         return bool(_CLEARING.search(self.source.text))
