@@ -17,6 +17,7 @@ from zerograd.static.engine.ir import (
 )
 from zerograd.static.engine.keepers import keep
 from zerograd.static.engine.keys import joined, keys_of
+from zerograd.static.engine.lending import lender
 from zerograd.static.engine.training import clear
 from zerograd.static.engine.updates import uses_gradient
 from zerograd.static.engine.values import (
@@ -197,7 +198,14 @@ def _assign_gradient(frame: Frame, target: ast.expr, value: Value, right: ast.ex
         # what a step has used, does something else, and is not for us to judge.
         frame.emit(Haze(keys_of(owner), whole=True, spent=True, empty=True))
     else:
-        emit(frame, EventKind.ASSIGN, target, keys=keys_of(owner), name=path_of(holder))
+        emit(
+            frame,
+            EventKind.ASSIGN,
+            target,
+            keys=keys_of(owner),
+            name=path_of(holder),
+            lender=lender(owner, value),
+        )
 
 
 def _is_made_of_itself(frame: Frame, owner: Value, right: ast.expr) -> bool:

@@ -19,6 +19,7 @@ from zerograd.static.engine.keys import (
     stem,
     touches,
 )
+from zerograd.static.engine.lending import add_up
 from zerograd.static.engine.marks import are_alternatives
 from zerograd.static.engine.values import Optimizer
 from zerograd.static.engine.words import is_loss_name, matches
@@ -38,6 +39,7 @@ class Buckets:
         for each in self.happenings:
             if each.optimizer is not None:
                 self.optimizers.setdefault(each.optimizer.key, each.optimizer)
+        self._lenders = add_up(self.happenings)
         self._locals: dict[tuple[str, int], bool] = {}
         self._assumed = self._assume()
         self._unheld: set[str] = set()  # whose gradients are used, but by no optimizer
@@ -371,8 +373,12 @@ class Buckets:
             return tuple(self.tracked)
         # An optimizer whose parameters nobody saw is named by itself: all that it holds is meant.
         held = {b for key in node.keys for b in self.holdings.get(key.removeprefix("?"), ())}
+        # Who lends its gradients is put where the other is, and not back.
+        lends = node.spent and node.keys <= self._lenders
         return tuple(
             b
             for b in self.tracked
-            if b in held or self._is_unknown(b) or any(touches(key, b) for key in node.keys)
+            if b in held
+            or (self._is_unknown(b) and not lends)
+            or any(touches(key, b) for key in node.keys)
         )

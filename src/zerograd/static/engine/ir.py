@@ -44,6 +44,7 @@ class Happening(Node):
         "keys",
         "kind",
         "leaf",
+        "lender",
         "loop",
         "marked",
         "maybe",
@@ -79,6 +80,7 @@ class Happening(Node):
         leaf: bool = False,
         averaged: bool = False,
         through: frozenset[str] = frozenset(),
+        lender: frozenset[str] = frozenset(),
     ) -> None:
         self.kind = kind
         self.unit = unit
@@ -93,6 +95,7 @@ class Happening(Node):
         self.inside = inside
         self.leaf = leaf
         self.averaged = averaged
+        self.lender = lender  # ASSIGN: whose gradients it is given, as they are
         self.through = through  # BACKWARD: what the loss comes through, frozen networks too
         self.guards: frozenset[str] = frozenset()  # atoms of the branches around it
         self.inner: frozenset[str] = frozenset()  # those of branches inside its innermost loop

@@ -24,6 +24,7 @@ from zerograd.static.engine.ir import (
 )
 from zerograd.static.engine.items import items_of
 from zerograd.static.engine.keys import keys_of
+from zerograd.static.engine.lending import ends_where_lent
 from zerograd.static.engine.stores import names_stored, statements_in
 from zerograd.static.engine.turns import has_its_own_each_turn
 from zerograd.static.engine.values import (
@@ -71,6 +72,7 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
         frame.out.extend(round_)
         program.outside, program.items = outside, around
         breaks = any(isinstance(each, ast.Break) for each in statements_in(node.body))
+        breaks = breaks and not ends_where_lent(node.body)
         if breaks and any(map(_changes, walk(round_))):
             frame.emit(Haze(None, whole=True))  # at which of them it ends is not known
         return

@@ -62,9 +62,7 @@ class LostLosses:
             if always and (looked_at or not _is_always_before(clear, step)):
                 continue
             before = {
-                each.spot
-                for each in here[:number]
-                if not always or _is_always_before(each, step)
+                each.spot for each in here[:number] if not always or _is_always_before(each, step)
             }
             for state in self._held(clear, buckets):
                 for each in reversed(state.contributions):
