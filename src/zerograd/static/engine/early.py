@@ -11,6 +11,7 @@ from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.ir import Happening, Loop
 from zerograd.static.engine.steppers import Steppers, loops_around
 from zerograd.static.engine.taken import is_unused, takes
+from zerograd.static.engine.words import words_of
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
@@ -22,6 +23,8 @@ CLEARED_LAST = (
     "{owner} is cleared just before the last backward() of a window, so its step uses that one only"
 )
 CLEAR_AFTER = "call {owner}.zero_grad() right after {owner}.step() instead"
+
+_ENDING = frozenset(("update", "step", "sync", "synced", "boundary", "optimizer", "gradient"))
 
 
 class EarlyClears(Steppers):
@@ -87,7 +90,8 @@ class EarlyClears(Steppers):
                     filled = [b for b in held if any(each.contributions for each in judged[b])]
                     drops = [self._drops(judged[b], owner, guard, strict) for b in filled]
                     if drops and all(drops) and all(map(all, drops)) and not own:
-                        certain = self._counts(guard) and not self._takes_turns(owner, guard)
+                        counts = self._counts(guard) or (with_step and self._ends_windows(guard))
+                        certain = counts and not self._takes_turns(owner, guard)
                         yield name, _example(judged[filled[0]]), certain
                         return
                     if drops and all(map(any, drops)):
@@ -179,6 +183,11 @@ class EarlyClears(Steppers):
         """Is it a remainder or Accelerate's boundary, which only a loop can have?"""
         atom = self._program.atoms[guard]
         return guard == SYNC or "%" in atom.text or atom.tallied
+
+    def _ends_windows(self, guard: str) -> bool:
+        """Is it by its name what tells the last round of a window: `is_update_step(n)`?"""
+        words = set(words_of(self._program.atoms[guard].text.split("(", 1)[0]))
+        return any(each.startswith("accum") for each in words) or len(words & _ENDING) > 1
 
     def _window_guards(self, node: Happening) -> Iterable[tuple[str, str, frozenset[str]]]:
         """Yield the owners whose step stands under a counter in the loop of this clear.
