@@ -20,7 +20,7 @@ from zerograd.static.engine.buckets import NO_BUCKET, Buckets
 from zerograd.static.engine.computed import computed_used
 from zerograd.static.engine.counters import first_of, once_only
 from zerograd.static.engine.flow import Flow
-from zerograd.static.engine.idle import idle
+from zerograd.static.engine.idle import idle, kept_idle
 from zerograd.static.engine.ir import (
     Attempt,
     Branch,
@@ -83,6 +83,7 @@ def _findings(program: Program) -> Outcome:
         program.unresolved += 1  # what was found so far stands
     findings.extend(uncalled_findings(program))
     findings.extend(idle(program))
+    findings.extend(kept_idle(program))
     findings.extend(unupdated(program))
     findings.extend(clipped_before_its_loss(program))
     findings.extend(clipped_unfilled(program))

@@ -1,8 +1,9 @@
-"""ZG203: an optimizer that is built beside others, which are stepped, and then left alone."""
+"""ZG203: optimizers that are built beside others, which are stepped, and then are not."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -10,13 +11,16 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.stores import statements_in
-from zerograd.static.engine.unit import FunctionNode, Unit
+from zerograd.static.engine.unit import ClassUnit, FunctionNode, Unit
 from zerograd.static.engine.unused import is_used
 from zerograd.static.engine.words import is_optimizer_class, is_optimizer_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
 
+_BY_HAND = re.compile(r"-=|\.(?:sub|add|copy|addcdiv)_\(|\.data\s*=")
+_STEPPED = re.compile(r"\bself\.(\w+)\.step\(")
+_BY_NAME = re.compile(r"\b(?:getattr|vars)\(|__dict__")
 _SIMPLE = (ast.Assign, ast.Expr, ast.Import, ast.ImportFrom)  # nothing stands inside
 
 
@@ -46,6 +50,68 @@ def idle(program: Program) -> Iterator[Finding]:
         for name, node in built.items():
             if name not in stepped and not _is_touched(parts, name):
                 yield _finding(program, name, node)
+
+
+def kept_idle(program: Program) -> Iterator[Finding]:
+    """Yield the optimizers of a class that are cleared before a loss, and stepped nowhere.
+
+    Others of the same class are stepped under their own names, and nobody else is given this one.
+    """
+    unit = program.main
+    text = unit.source.text
+    if ".zero_grad(" not in text or ".backward(" not in text or text.count(".step(") == 0:
+        return
+    for cls in unit.classes.values():
+        for name in _kept(cls):
+            if f"{name}.step" in text or f"self.{name}.zero_grad(" not in text:
+                continue  # most of them
+            others = any(is_optimizer_name(each) for each in _STEPPED.findall(text))
+            clear = _cleared_before_a_loss(cls, name) if others else None
+            if clear is None or _BY_NAME.search(unit.text_of(cls.node)):
+                continue
+            if any(is_used(each, {name}, {"prepare"}) for each in ast.walk(unit.source.tree)):
+                continue
+            project = program.project
+            if project is None or not project.is_named_by_clearers(unit.source, name):
+                rule = BY_CODE["ZG203"]
+                owner = f"self.{name}"
+                yield Finding(
+                    rule=rule,
+                    spot=unit.source.spot(clear),
+                    message=f"{owner} is cleared and filled, but never stepped",
+                    advice=rule.advice.format_map({"owner": owner}),
+                    owner=owner,
+                )
+
+
+def _kept(cls: ClassUnit) -> list[str]:
+    """Return the attributes that the methods of a class make optimizers."""
+    return [
+        name
+        for name, assigners in cls.assigned().items()
+        if is_optimizer_name(name)
+        for assigner in assigners
+        if any(
+            isinstance(each, ast.Assign)
+            and path_of(each.targets[0]) == f"self.{name}"
+            and _makes_one(each.value, set())
+            for each in statements_in(cls.methods[assigner].body)
+        )
+    ]
+
+
+def _cleared_before_a_loss(cls: ClassUnit, name: str) -> ast.Call | None:
+    """Return the clear of it that a plain backward follows in the same method."""
+    for method in cls.methods.values():
+        text = cls.unit.text_of(method)
+        if f"self.{name}.zero_grad(" not in text or _BY_HAND.search(text):
+            continue
+        calls = [each for each in ast.walk(method) if isinstance(each, ast.Call)]
+        clears = [each for each in calls if path_of(each.func) == f"self.{name}.zero_grad"]
+        losses = [each for each in calls if getattr(each.func, "attr", "") == "backward"]
+        if clears and any(each.lineno > clears[-1].lineno for each in losses):
+            return clears[-1]
+    return None
 
 
 def _scopes(unit: Unit, body: list[ast.stmt]) -> Iterator[FunctionNode]:
