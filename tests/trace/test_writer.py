@@ -260,3 +260,43 @@ def test_parts_are_read_beside_the_file_and_merged_into_it(tmp_path: Path) -> No
 def test_a_trace_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="cannot be written"):
         TraceWriter(tmp_path / "missing" / "t.jsonl", header())
+
+
+@pytest.mark.parametrize("is_flushed", [True, False])
+def test_a_file_that_can_no_longer_be_written_is_told_of_once(
+    tmp_path: Path, is_flushed: bool
+) -> None:
+    reasons: list[str] = []
+    writer = TraceWriter(tmp_path / "t.jsonl", header(), ends=reasons.append)
+    writer._stop.set()
+    writer._thread.join(timeout=60)
+    with open(os.devnull, "rb", buffering=0) as unwritable:
+        real, writer._file = writer._file, unwritable  # type: ignore[assignment]
+        if is_flushed:
+            run_steps(writer, range(3))
+            writer.flush()
+        writer.close(exit_code=0)
+    assert real is not None
+    real.close()
+    assert len(reasons) == 1
+
+
+def test_a_signal_handler_may_close_it_in_the_midst_of_a_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.jsonl"
+    writer = TraceWriter(path, header())
+    turn = writer._turn
+
+    def interrupted(iteration: int) -> None:
+        monkeypatch.undo()
+        turn(iteration)
+        writer.close(exit_code=4)  # what a handler that ends the program does
+
+    monkeypatch.setattr(writer, "_turn", interrupted)
+    thread = threading.Thread(target=writer.write, args=(STEP,), kwargs={"iteration": 1})
+    thread.daemon = True
+    thread.start()
+    thread.join(timeout=60)
+    assert not thread.is_alive()
+    assert read_trace(path).sections[0].end is not None

@@ -316,7 +316,8 @@ class WatchedProcess:
             path = parts / f"{self.folder.path.name}-{self._name}.jsonl"
         try:
             path.parent.mkdir(exist_ok=True)
-            return TraceWriter(path, header)
+            end = f"zerograd: --trace {path}: cannot be written any more"
+            return TraceWriter(path, header, ends=lambda why: say(f"{end} ({why}); it ends here"))
         except (OSError, TraceError) as error:
             self.note(f"no trace of process {self._pid}: {error}")
             return None

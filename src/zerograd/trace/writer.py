@@ -6,15 +6,14 @@ gathered into lines every 100 ms; a process that is killed loses no more than th
 
 from __future__ import annotations
 
+import contextlib
 import io
-import json
 import os
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from zerograd.errors import TraceError
 from zerograd.lifecycle.events import Event
 from zerograd.lifecycle.findings import Finding
 from zerograd.trace.format import KEPT_AT_FIRST, Header, is_kept, site_to_json, unkept_from
+from zerograd.trace.lines import dumps, event_line, rounded
 
 FLUSHED_EVERY = 0.1  # seconds
 AROUND_A_FINDING = 3  # iterations kept before and after
@@ -37,10 +37,19 @@ class TraceWriter:
 
     `write` may be called from any thread. After `os.fork` the copy in the child
     must not be used: whoever forks gives the child a writer of its own.
+
+    Args:
+        kept_at_first: how many iterations are written whole before any is left out.
+        ends: called with the reason if the file can no longer be written, on a full disk say.
     """
 
     def __init__(
-        self, path: Path | str, header: Header, *, kept_at_first: int = KEPT_AT_FIRST
+        self,
+        path: Path | str,
+        header: Header,
+        *,
+        kept_at_first: int = KEPT_AT_FIRST,
+        ends: Callable[[str], object] = lambda reason: None,
     ) -> None:
         self.path = Path(path)
         try:
@@ -50,8 +59,10 @@ class TraceWriter:
         self._kept_at_first = kept_at_first
         self.gather: Callable[[], None] | None = None  # brings what was not told at once
         self._zero = time.perf_counter() - (time.time() - header.started)
-        self._lock = threading.Lock()  # guards the lists, held for moments only
-        self._out = threading.Lock()  # guards the file
+        self._ends = ends
+        # A signal handler may close it while its own thread is in here.
+        self._lock = threading.RLock()  # guards the lists, held for moments only
+        self._out = threading.RLock()  # guards the file
         self._iteration = -1
         self._current: list[Entry] = []
         self._overflow: Counter[str] = Counter()
@@ -65,7 +76,7 @@ class TraceWriter:
         self._iterations = 0
         self._findings = 0
         self._stop = threading.Event()
-        self._emit([_dumps(header.to_json())])
+        self._emit([dumps(header.to_json())])
         self._thread = threading.Thread(target=self._flush_often, name="zerograd-trace")
         self._thread.daemon = True
         self._thread.start()
@@ -186,9 +197,10 @@ class TraceWriter:
                 "events": dict(self._totals),
                 "exit": exit_code,
             }
-            self._emit([_dumps(end)])
-            self._file.close()
-            self._file = None
+            self._emit([dumps(end)])
+            if self._file is not None:
+                self._file.close()
+                self._file = None
         if threading.current_thread() is not self._thread:
             self._thread.join(timeout=1.0)
 
@@ -225,14 +237,14 @@ class TraceWriter:
         lines: list[str] = []
         for item in ready:
             if isinstance(item, dict):
-                lines.append(_dumps(item))
+                lines.append(dumps(item))
             elif isinstance(item, _Late):
                 number = self._sites.get(_without_backward(item.event))
                 if number is not None:
-                    lines.append(_dumps(item.to_json(number)))
+                    lines.append(dumps(item.to_json(number)))
             elif isinstance(item, _Fold):
                 self._totals.update(item.events)
-                lines.append(_dumps(item.to_json()))
+                lines.append(dumps(item.to_json()))
             else:
                 iteration, entries = item
                 for stamp, event, extra in entries:
@@ -240,10 +252,10 @@ class TraceWriter:
                     known = self._numbers.get(id(event)) or self._number(event, lines)
                     if known is None:
                         counts = {event.kind.value: 1}
-                        lines.append(_dumps(_folded(iteration, counts)))
+                        lines.append(dumps(_folded(iteration, counts)))
                     else:
                         at = stamp - self._zero
-                        lines.append(_event_line(iteration, at, known[0], event.backward, extra))
+                        lines.append(event_line(iteration, at, known[0], event.backward, extra))
         return lines
 
     def _number(self, event: Event, lines: list[str]) -> tuple[int, Event] | None:
@@ -254,7 +266,7 @@ class TraceWriter:
             if len(self._sites) >= MOST_SITES:
                 return None
             number = self._sites[unnamed] = len(self._sites)
-            lines.append(_dumps(site_to_json(number, unnamed)))
+            lines.append(dumps(site_to_json(number, unnamed)))
         if len(self._numbers) < MOST_SITES:
             self._numbers[id(event)] = number, event
         return number, event
@@ -266,10 +278,12 @@ class TraceWriter:
         try:
             # Straight to the system, unbuffered: what is written survives a kill.
             self._file.write(text.encode("ascii"))
-        except OSError:
+        except OSError as error:
             # A full disk must not stop training; the file stays readable up to here.
-            self._file.close()
+            with contextlib.suppress(OSError):
+                self._file.close()
             self._file = None
+            self._ends(error.strerror or str(error))
 
     def _flush_often(self) -> None:
         while not self._stop.wait(FLUSHED_EVERY):
@@ -333,58 +347,16 @@ class _Late:
             "type": "measured",
             "iteration": self.iteration,
             "site": site,
-            "extra": _rounded(self.extra),
+            "extra": rounded(self.extra),
         }
-
-
-def _event_line(
-    iteration: int, at: float, site: int, backward: str, extra: Mapping[str, Any] | None
-) -> str:
-    """Most of a trace is these: put together by hand, which takes a fifth of the time."""
-    line = f'{{"type":"event","iteration":{iteration},"t":{at:.6f},"site":{site}'
-    if backward:
-        line += f',"backward":{json.dumps(backward)}'
-    if extra:
-        line += f',"extra":{_numbers(extra) or _dumps(_rounded(extra))}'
-    return line + "}"
-
-
-def _numbers(extra: Mapping[str, Any]) -> str:
-    """Return plain numbers under plain names as JSON, "" if there is anything else."""
-    parts = []
-    for name, value in extra.items():
-        if (
-            type(value) is not float
-            or not isfinite(value)
-            or not (name.isascii() and name.isidentifier())
-        ):
-            return ""
-        parts.append(f'"{name}":{float(f"{value:.7g}")!r}')
-    return f"{{{','.join(parts)}}}"
 
 
 def _folded(iteration: int, counts: Mapping[str, int]) -> dict[str, Any]:
     return {"type": "folded", "first": iteration, "last": iteration, "events": dict(counts)}
 
 
-def _rounded(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Seven digits are all that a number in single precision has."""
-    return {
-        name: float(f"{value:.7g}") if isinstance(value, float) else value
-        for name, value in extra.items()
-    }
-
-
 def _without_backward(event: Event) -> Event:
     return replace(event, backward="") if event.backward else event
-
-
-def _dumps(line: Mapping[str, Any]) -> str:
-    # NaN and infinity are no JSON: a loss of NaN is written as the word.
-    try:
-        return json.dumps(line, separators=(",", ":"), allow_nan=False, default=str)
-    except ValueError:
-        return json.dumps(_worded(line), separators=(",", ":"), default=str)
 
 
 def _worded(value: Any) -> Any:
