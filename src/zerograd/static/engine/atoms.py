@@ -54,6 +54,13 @@ _SETTINGS = frozenset(
         *("hparams", "hps", "hp", "params", "settings"),
     )
 )
+# what is asked of the machine, or of the process: the same all through a run
+_OF_THE_RUN = frozenset(
+    (
+        *("is_available", "is_built", "is_initialized", "device_count", "is_main_process"),
+        *("get_rank", "get_local_rank", "get_world_size"),
+    )
+)
 _COMPARING = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 
 
@@ -160,7 +167,7 @@ def atom_of(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -
             of_self = counted and inner.value.id == "self"  # type: ignore[attr-defined]
             volatile = volatile or (of_self and inner.value not in lasting)
         elif type(inner) is ast.Call:
-            volatile = volatile or not settled
+            volatile = volatile or not (settled or _is_of_the_run(inner))
         elif type(inner) is ast.BinOp and type(inner.op) is ast.Mod:
             counter = True
             # A remainder that never changes would not be asked for.
@@ -171,6 +178,13 @@ def atom_of(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -
         Atom(node, "", frozenset(names), volatile, counter or tallied, tallied, frame.unit),
     )
     return key
+
+
+def _is_of_the_run(call: ast.Call) -> bool:
+    """Is it `torch.cuda.is_available()`, or which of the processes this is?"""
+    function = call.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name in _OF_THE_RUN and not call.args
 
 
 def _is_set_again(frame: Frame, name: str) -> bool:

@@ -316,18 +316,14 @@ class Judgement(Leaks):
         if verdict.certain or verdict.rule.code != "ZG101":
             return verdict
         passed = node.guards | node.behind
+        assert node.event is not None
+        judged = (node.event, [verdict.rule], self._varies_at(node))
+        calm = judge_set(_after(held, frozenset()), *judged)
+        if any(each.certain for each in calm):
+            return calm[0]
         if any("%" in self._program.atoms[key].text for key in node.behind):
             return verdict  # every other round may be one that clears
-        alike: dict[str, States] = {
-            bucket: {
-                state: kept
-                for state, under in states.items()
-                if (kept := [each for each in under if is_repeated(each, passed)])
-            }
-            for bucket, states in held.items()
-        }
-        assert node.event is not None
-        again = judge_set(alike, node.event, [verdict.rule], self._varies_at(node))
+        again = judge_set(_after(held, passed), *judged)
         sure = (each for each in again if each.certain and each.condition is None)
         return next(sure, verdict)
 
@@ -402,6 +398,18 @@ class Judgement(Leaks):
             if each.spot == spot:
                 return each.unit.source.segment(each.node)
         return ""
+
+
+def _after(held: dict[str, States], passed: frozenset[str]) -> dict[str, States]:
+    """Return the states after a round in which nothing was caught, and these were the same."""
+    return {
+        bucket: {
+            state: kept
+            for state, under in states.items()
+            if (kept := [each for each in under if is_repeated(each, passed)])
+        }
+        for bucket, states in held.items()
+    }
 
 
 def _has_lost(state: BucketState) -> bool:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 BEFORE = "one iteration back: "
 _CAUGHT = f"{BEFORE}{RAISED}"
 _NAMES = re.compile(r"[A-Za-z_]\w*")
+_DOTTED = re.compile(r"[A-Za-z_][\w.]*")
 _AT_START = re.compile(r"^(?:not )?([\w.]+)\s*(?:(?:==|!=|>)\s*0)?$")
 _CLEARING = frozenset(("zero", "zeros", "zerograd", "clear", "reset", "retain", "keep"))
 
@@ -54,8 +55,24 @@ def is_plausible(node: Happening, verdict: Verdict, buckets: Buckets, program: P
     if not clears and condition != verdict.condition[0]:
         # what was so one iteration back must have kept a clear from running
         return verdict.rule.code == "ZG101" and not is_ever_cleared(node, buckets)
-    fixed = {key for key in own if node.loop is None or not program.varies(node.loop, key)}
+    fixed = {
+        key for key in (*own, condition) if node.loop is None or not program.varies(node.loop, key)
+    }
+    if condition in fixed and not _are_about_the_same(condition, own - fixed, program):
+        return True  # what never changes is no other word for what does
     return not clears or any(own - fixed <= each.guards for each in clears)
+
+
+def _are_about_the_same(condition: str, others: frozenset[str], program: Program) -> bool:
+    """Is a name in a condition one of those that others ask for, or is nothing known of it?"""
+    names = [_dotted(key, program) for key in (condition, *others)]
+    return not all(names) or not names[0].isdisjoint(frozenset().union(*names[1:]))
+
+
+def _dotted(key: str, program: Program) -> frozenset[str]:
+    """Return the names in a condition, as they are written: `args.accum`."""
+    atom = program.atoms.get(key)
+    return frozenset(_DOTTED.findall(atom.text)) if atom is not None else frozenset()
 
 
 def is_ever_cleared(node: Happening, buckets: Buckets, *, in_its_loop: bool = False) -> bool:
