@@ -64,7 +64,8 @@ class Readings(Lineage):
         self.wrappers = wrappers
         self.unresolved = 0
         self.called: set[int] = set()  # ids of functions that a call was followed into
-        self._read: dict[tuple[object, ...], tuple[Scope | None, Value]] = {}
+        # what a function gives, and whom it calls, by all that it was read with
+        self._read: dict[tuple[object, ...], tuple[Scope | None, Value, set[int]]] = {}
         self._reading: list[int] = []
         self._stack: list[int] = []  # numbers of the frames being read, outermost first
         self._frames = 0
@@ -136,11 +137,14 @@ class Readings(Lineage):
         known = self._read.get(key)
         if known is None:
             made = self._made
-            known = self._read_function(frame, function, arguments, spelled, site)
+            before, self.called = self.called, set()
+            known = (*self._read_function(frame, function, arguments, spelled, site), self.called)
+            self.called = before
             if self._made == made or not self.is_lasting(known[1], deep=True):
                 self._read[key] = known
             # else: it gives back what it made, and each call makes another
-        scope, value = known
+        scope, value, called = known
+        self.called |= called  # also where it was first read for what it sets only
         if scope is not None:
             if is_decorated_to_act(self, function):
                 frame.emit(Haze(None, whole=True))  # what it does around, nobody knows to whom
