@@ -21,6 +21,7 @@ from zerograd.static.engine.keys import (
 )
 from zerograd.static.engine.lending import add_up
 from zerograd.static.engine.marks import are_alternatives
+from zerograd.static.engine.picks import parted
 from zerograd.static.engine.values import Optimizer
 from zerograd.static.engine.words import is_loss_name, matches
 
@@ -42,6 +43,8 @@ class Buckets:
         self._lenders = add_up(self.happenings)
         self._locals: dict[tuple[str, int], bool] = {}
         self._assumed = self._assume()
+        self._parted = parted(self.optimizers.values())
+        self.parts = frozenset(self._parted.values())  # of networks that optimizers share out
         self._unheld: set[str] = set()  # whose gradients are used, but by no optimizer
         self.tracked = self._tracked()
         self._stems = {stem(bucket) for bucket in self.tracked}
@@ -103,7 +106,7 @@ class Buckets:
 
     def _keys(self, optimizer: Optimizer) -> frozenset[str]:
         if optimizer.keys is not None:
-            return optimizer.keys
+            return frozenset(self._parted.get((optimizer.key, key), key) for key in optimizer.keys)
         return frozenset((self._assumed.get(optimizer.key, f"?{optimizer.key}"),))
 
     def _tracked(self) -> list[str]:

@@ -280,7 +280,9 @@ def _passed(arguments: Arguments) -> Value:
             isinstance(each, Function) and each.unit.mentions_gradient(each.node) for each in values
         )
         filled = picks or all(each.filled for each in keyed)
-        return Params(keys_of(Several(list(keyed))), filled=filled)
+        passed = Params(keys_of(Several(list(keyed))), filled=filled)
+        passed.picks = frozenset.intersection(*(each.picks for each in keyed))
+        return passed
     if len(values) == 1:
         return values[0]
     known = [value for value in values if isinstance(value, Several | Named | Module)]

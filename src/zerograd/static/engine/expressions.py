@@ -19,6 +19,7 @@ from zerograd.static.engine.ir import PAUSE, RETURN, Branch, Haze
 from zerograd.static.engine.items import MOST_MAPPED, items_of
 from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.objects import TooLong
+from zerograd.static.engine.picks import picked_by
 from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import (
     NOTHING,
@@ -271,7 +272,7 @@ def _comprehension(
     if results and all(isinstance(value, Params) and value.one for value in results):
         picked = filled or all(getattr(value, "filled", False) for value in results)
         found = Params(keys_of(Several(results)), filled=picked)
-        found.part = any(not frame.unit.mentions(each, "grad") for each in tests)
+        found.picks = picked_by(node.generators)
         return found
     return Several(results, open_ended)
 

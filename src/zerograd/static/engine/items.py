@@ -55,5 +55,5 @@ def appended(frame: Frame, item: Value) -> Value:
     if not isinstance(item, Params) or not frame.program.picking:
         return item
     part = Params(item.keys, one=item.one, filled=item.filled)
-    part.part = True
+    part.picks = frame.program.picking
     return part

@@ -99,7 +99,9 @@ class Leaks(EarlyClears):
         Then a loss may well fill those of one alone.
         """
         owners = [self._buckets.optimizers[owner] for owner in self._buckets.owners_of(bucket)]
-        return len(owners) > 1 and any(each.part for each in owners)
+        return bucket in self._buckets.parts or (
+            len(owners) > 1 and any(each.picks for each in owners)
+        )
 
     def _is_confirmed(self, bucket: str, step: Spot) -> bool:
         """Does the suspicion last until the next backward or clear, or until the end?"""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.ir import Doubt, Reset
 from zerograd.static.engine.keys import keys_of
+from zerograd.static.engine.picks import picks_in
 from zerograd.static.engine.values import (
     BY_HAND,
     MADE,
@@ -30,6 +31,7 @@ from zerograd.static.engine.values import (
     Named,
     Optimizer,
     Params,
+    Pick,
     Scaler,
     Several,
     Successor,
@@ -80,7 +82,7 @@ class Objects(ABC):
         self.conditional = 0  # branches being read, within which an assignment may not happen
         self.outside = 0  # those of them around the loop over parameters that is being read
         self.items = frozenset[str]()  # names of that loop that differ from one to the next
-        self.picking = 0  # branches being read that only some of them take
+        self.picking = frozenset[Pick]()  # tests around what is read that only some of them pass
         self.handling = 0  # handlers of exceptions being read
         self.made: set[str] = set()
         self.networks: set[str] = set()
@@ -129,7 +131,9 @@ class Objects(ABC):
             }
         made = Optimizer(self._provisional("optimizer"), frozenset(keys) or None)
         made.lasting = self.quiet > 0
-        made.part = any(isinstance(each, Params) and each.part for each in leaves_of(source))
+        made.picks = picks_in(source)
+        for picks in made.picks.values() if self.conditional else ():
+            picks.append(frozenset())  # otherwise it may be one over all of them
         return made
 
     def new_module(self, arguments: Arguments | None = None) -> Module:

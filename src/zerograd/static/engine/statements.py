@@ -32,6 +32,7 @@ from zerograd.static.engine.ir import (
 from zerograd.static.engine.loops import read_for, read_while
 from zerograd.static.engine.mapped import as_rounds
 from zerograd.static.engine.matches import as_choice
+from zerograd.static.engine.picks import picks_of
 from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.uncalled import uncalled
 from zerograd.static.engine.unit import ClassUnit
@@ -90,12 +91,14 @@ def _if(frame: Frame, node: ast.If) -> None:
     program.guarded = guarded or about_grad
     program.conditional += test.kind not in ("always", "never")
     picking = bool(program.items) and not about_grad and _is_of_an_item(frame, node.test)
-    program.picking += picking
+    around = program.picking
+    program.picking = around | picks_of(node.test, True) if picking else around
     then = read_block(frame, node.body) if test.kind != "never" else []
     after_then, frame.locals = frame.locals, dict(before)
+    program.picking = around | picks_of(node.test, False) if picking else around
     otherwise = _read_otherwise(frame, node) if test.kind != "always" else []
     program.conditional -= test.kind not in ("always", "never")
-    program.picking -= picking
+    program.picking = around
     if test.kind in ("always", "never"):
         _read_unreached(frame, node.body if test.kind == "never" else node.orelse)
     settled = about_grad and (leaves(frame.unit, node.body) or _gives_gradient(node.body))

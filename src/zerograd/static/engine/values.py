@@ -96,14 +96,17 @@ class Module(Value):
         return f"m:{self.key}"
 
 
+Pick = tuple[str, bool]  # a test of a parameter, and what it gave
+
+
 class Params(Value):
     """Parameters of some buckets.
 
     `one` for a loop variable over them, `either` if not of all, `filled` where only those with
-    a gradient were picked, `part` where some were picked by another test.
+    a gradient were picked, `picks` the other tests by which some were picked.
     """
 
-    __slots__ = ("either", "filled", "keys", "one", "part")
+    __slots__ = ("either", "filled", "keys", "one", "picks")
 
     def __init__(
         self, keys: frozenset[str], one: bool = False, either: bool = False, filled: bool = False
@@ -112,7 +115,7 @@ class Params(Value):
         self.one = one
         self.either = either
         self.filled = filled
-        self.part = False
+        self.picks: frozenset[Pick] = frozenset()
 
     @property
     def ident(self) -> str:
@@ -153,7 +156,7 @@ class Optimizer(Value):
     """An optimizer; `keys` are the buckets it holds, None where they cannot be told."""
 
     __slots__ = (
-        *("choice", "clears_itself", "key", "keys", "lasting", "part", "picked", "repeats"),
+        *("choice", "clears_itself", "key", "keys", "lasting", "picked", "picks", "repeats"),
         *("vague", "windowed"),
     )
 
@@ -164,7 +167,7 @@ class Optimizer(Value):
         self.windowed = False  # prepared by Accelerate: acts at the window's end only
         self.clears_itself: bool | None = False  # None: it calls what may clear
         self.lasting = True  # not made by the function that was being read
-        self.part = False  # holds parameters that were picked from a network
+        self.picks: dict[str, list[frozenset[Pick]]] = {}  # of a network: tests that picked some
         self.picked = False  # one of several, by an index that cannot be told
         self.repeats = False  # calls its closure many times in one step, as LBFGS does
         self.choice: tuple[Test, Optimizer, Optimizer] | None = None  # by which test it is which
