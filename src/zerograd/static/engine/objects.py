@@ -315,6 +315,9 @@ class Objects(ABC):
     def spelled_optimizer(self, frame: Frame, value: Value, receiver: str) -> Optimizer | None:
         """Return the optimizer that only the spelling tells of: what made it was not seen."""
         seen = not isinstance(value, Tensor) and value not in (NOTHING, MADE, WRAPPED)
+        # `optimizer = None  # your code here`: what is asked to step is none, when it is
+        unset = isinstance(value, Constant) and value.value in (None, ...)
+        seen = seen and not (unset and receiver in frame.versions)
         if seen or not receiver or is_scheduler_name(receiver) or not is_optimizer_name(receiver):
             return None
         return self.named_optimizer(self._qualified(frame, receiver))
