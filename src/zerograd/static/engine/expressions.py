@@ -312,7 +312,8 @@ def _yield(frame: Frame, node: ast.Yield) -> Value:
         frame.emit(PAUSE)
         return NOTHING
     if _leaves_backward(frame, value):
-        frame.emit(Haze(None, whole=True))
+        frame.yields.append(Haze(None, whole=True))
+        frame.emit(frame.yields[-1])
     elif _hands_over(frame):
         frame.emit(Haze(None, whole=True, pauses=True))
     frame.emit(Branch("", [RETURN], []))  # who asks for no more of it leaves it there

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from zerograd.static.engine.ir import Block, Loop, Node
+from zerograd.static.engine.ir import Block, Haze, Loop, Node
 from zerograd.static.engine.unit import ClassUnit, Unit
 from zerograd.static.engine.values import NOTHING, External, Instance, Named, Value
 from zerograd.static.engine.words import WELL_KNOWN
@@ -39,6 +39,7 @@ class Frame:
         "spellings",
         "unit",
         "versions",
+        "yields",
     )
 
     def __init__(
@@ -65,6 +66,7 @@ class Frame:
         self.out: Block = []
         self.loop = loop
         self.returned: list[Value] = []
+        self.yields: list[Haze] = []  # where others work on what a generator gives them
         self.no_grad = False
         self.bare = False  # inside a statement that uses no value
         self.accumulating = False  # inside `with accelerator.accumulate(…)`

@@ -20,7 +20,7 @@ from zerograd.static.engine.decorators import (
 )
 from zerograd.static.engine.expressions import evaluate
 from zerograd.static.engine.frame import Frame, path_of
-from zerograd.static.engine.ir import Block, Haze, Scope, has_effect
+from zerograd.static.engine.ir import Block, Happening, Haze, Scope, has_effect, walk
 from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.lineage import Lineage
 from zerograd.static.engine.statements import read_block
@@ -245,6 +245,8 @@ class Readings(Lineage):
         else:
             block = read_block(frame, node.body)
             value = _returned(frame.returned)
+            if frame.yields and not _trains(block, frame.yields):
+                block = []  # what it makes for itself, it makes between two items
         self._reading.pop()
         self._stack.pop()
         return (Scope(block) if has_effect(block) else None), value
@@ -347,6 +349,15 @@ def _default(parameters: ast.arguments, name: str) -> ast.expr | None:
         if default is not None:
             given[each.arg] = default
     return given.get(name)
+
+
+def _trains(block: Block, yields: list[Haze]) -> bool:
+    """Does anything happen in a generator but that others work on its items?"""
+    return any(
+        isinstance(each, Happening)
+        or (isinstance(each, Haze) and not each.pauses and each not in yields)
+        for each in walk(block)
+    )
 
 
 def _returned(values: list[Value]) -> Value:
