@@ -127,10 +127,13 @@ class Lineage(Names):
 
     def is_optimizer(self, cls: ClassUnit) -> bool:
         """Is it a class of optimizers?"""
+        lineage = self.lineage(cls)
+        # One of the project's own, which has no step, is an optimizer in name only.
+        steps = any("step" in each.methods for each in lineage)
         return any(
-            base.rsplit(".", 1)[-1] == "Optimizer"
+            (base.rsplit(".", 1)[-1] == "Optimizer" and steps)
             or (is_optimizer_class(base) and not self._is_of_project(each, base))
-            for each in self.lineage(cls)
+            for each in lineage
             for base in each.bases
         )
 
