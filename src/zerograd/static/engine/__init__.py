@@ -102,9 +102,15 @@ def _judge(program: Program, root: Root) -> list[Finding]:
     varying = {
         id(node): _varying(program, node, nodes, atoms) for node in nodes if isinstance(node, Loop)
     }
-    firsts = {id(node): first_of(node, program, atoms) for node in nodes if isinstance(node, Loop)}
-    onces = {id(node): once_only(node, program, atoms) for node in nodes if isinstance(node, Loop)}
-    cycles = {id(node): cycle_of(node, program, atoms) for node in nodes if isinstance(node, Loop)}
+    loops = [node for node in nodes if isinstance(node, Loop)]
+    # Another loop may count by the same name: what is asked there is nothing to this one.
+    own = {
+        id(loop): {key: each for key, each in atoms.items() if each in varying[id(loop)]}
+        for loop in loops
+    }
+    firsts = {id(loop): first_of(loop, program, own[id(loop)]) for loop in loops}
+    onces = {id(loop): once_only(loop, program, own[id(loop)]) for loop in loops}
+    cycles = {id(loop): cycle_of(loop, program, own[id(loop)]) for loop in loops}
     flow = Flow(atoms, varying, firsts, onces, cycles)
     flow.run(root.block, flow.start(buckets.tracked, root.hazy))
     if flow.budget <= 0 and any(len(cycle) > 1 for cycle in cycles.values()):
