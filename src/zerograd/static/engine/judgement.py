@@ -24,7 +24,8 @@ from zerograd.static.engine.leaks import Leaks
 from zerograd.static.engine.losses import LostLosses
 from zerograd.static.engine.marks import mark_guards
 from zerograd.static.engine.opposed import Opposed
-from zerograd.static.engine.plausible import BEFORE, is_ever_cleared, is_plausible, is_repeated
+from zerograd.static.engine.plausible import BEFORE, is_ever_cleared, is_plausible
+from zerograd.static.engine.rows import Rows
 from zerograd.static.engine.unscaled import (
     States,
     filled_only,
@@ -290,7 +291,8 @@ class Judgement(Leaks):
         ]
         if all(each.certain for each in verdicts):
             return verdicts
-        verdicts = [self._in_a_row(node, held, each) for each in verdicts]
+        rows = Rows(self._program, self._buckets, node, self._varies_at(node))
+        verdicts = [rows.judged(held, each) for each in verdicts]
         if SYNC not in node.guards:
             return verdicts
         inside = (f"{BEFORE}{SYNC}", False)
@@ -307,25 +309,6 @@ class Judgement(Leaks):
             if each.certain and each.rule.code == "ZG101"
         }
         return [sure.get(each.rule.code, each) for each in verdicts]
-
-    def _in_a_row(self, node: Happening, held: dict[str, States], verdict: Verdict) -> Verdict:
-        """Judge again over iterations that follow one which came to the step as well.
-
-        Another one between them may have cleared and left: `if bad: opt.zero_grad(); continue`.
-        """
-        if verdict.certain or verdict.rule.code != "ZG101":
-            return verdict
-        passed = node.guards | node.behind
-        assert node.event is not None
-        judged = (node.event, [verdict.rule], self._varies_at(node))
-        calm = judge_set(_after(held, frozenset()), *judged)
-        if any(each.certain for each in calm):
-            return calm[0]
-        if any("%" in self._program.atoms[key].text for key in node.behind):
-            return verdict  # every other round may be one that clears
-        again = judge_set(_after(held, passed), *judged)
-        sure = (each for each in again if each.certain and each.condition is None)
-        return next(sure, verdict)
 
     def _is_only_added_to(self, node: Happening, held: dict[str, States]) -> bool:
         """Is there no clear in its loop, so that each later step is on gradients that were used?"""
@@ -398,18 +381,6 @@ class Judgement(Leaks):
             if each.spot == spot:
                 return each.unit.source.segment(each.node)
         return ""
-
-
-def _after(held: dict[str, States], passed: frozenset[str]) -> dict[str, States]:
-    """Return the states after a round in which nothing was caught, and these were the same."""
-    return {
-        bucket: {
-            state: kept
-            for state, under in states.items()
-            if (kept := [each for each in under if is_repeated(each, passed)])
-        }
-        for bucket, states in held.items()
-    }
 
 
 def _has_lost(state: BucketState) -> bool:

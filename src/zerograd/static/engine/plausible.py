@@ -58,12 +58,12 @@ def is_plausible(node: Happening, verdict: Verdict, buckets: Buckets, program: P
     fixed = {
         key for key in (*own, condition) if node.loop is None or not program.varies(node.loop, key)
     }
-    if condition in fixed and not _are_about_the_same(condition, own - fixed, program):
+    if condition in fixed and not are_about_the_same(condition, own - fixed, program):
         return True  # what never changes is no other word for what does
     return not clears or any(own - fixed <= each.guards for each in clears)
 
 
-def _are_about_the_same(condition: str, others: frozenset[str], program: Program) -> bool:
+def are_about_the_same(condition: str, others: frozenset[str], program: Program) -> bool:
     """Is a name in a condition one of those that others ask for, or is nothing known of it?"""
     names = [_dotted(key, program) for key in (condition, *others)]
     return not all(names) or not names[0].isdisjoint(frozenset().union(*names[1:]))
