@@ -10,7 +10,7 @@ from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.expressions import evaluate
 from zerograd.static.engine.frame import Frame, path_of
-from zerograd.static.engine.gradients import touch, wipe_unknown
+from zerograd.static.engine.gradients import is_made_of_itself, touch, wipe_unknown
 from zerograd.static.engine.ir import (
     Haze,
     Reset,
@@ -193,7 +193,7 @@ def _assign_gradient(frame: Frame, target: ast.expr, value: Value, right: ast.ex
         )
         if not to_none:
             frame.emit(Reset(keys_of(owner), present=True))  # there now, and zero
-    elif _is_made_of_itself(frame, owner, right):
+    elif is_made_of_itself(frame, owner, right):
         # Averaged over ranks, say: what was in it is in it still. Who has nothing in it, or
         # what a step has used, does something else, and is not for us to judge.
         frame.emit(Haze(keys_of(owner), whole=True, spent=True, empty=True))
@@ -206,21 +206,6 @@ def _assign_gradient(frame: Frame, target: ast.expr, value: Value, right: ast.ex
             name=path_of(holder),
             lender=lender(owner, value),
         )
-
-
-def _is_made_of_itself(frame: Frame, owner: Value, right: ast.expr) -> bool:
-    """`p.grad = p.grad / n`: is the new gradient computed from the old one?"""
-    own = keys_of(owner)
-    for each in ast.walk(right):
-        if isinstance(each, ast.Name):
-            value = frame.lookup(each.id)
-        elif isinstance(each, ast.Attribute) and each.attr == "grad":
-            value = peek(frame, each)
-        else:
-            continue
-        if isinstance(value, Gradient) and not own.isdisjoint(keys_of(value)):
-            return True
-    return False
 
 
 def peek(frame: Frame, node: ast.expr) -> Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
@@ -10,6 +11,7 @@ from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Haze
 from zerograd.static.engine.keys import keys_of
+from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.values import (
     Gradient,
     Instance,
@@ -31,7 +33,9 @@ def gradient_method(
     if inside_torch and not wipes:
         return gradient
     touch(frame, node, gradient)
-    if name == "copy_":
+    if name == "copy_" and node.args and is_made_of_itself(frame, gradient.of, node.args[0]):
+        frame.emit(Haze(keys_of(gradient.of), whole=True, spent=True, empty=True))
+    elif name == "copy_":
         emit(frame, EventKind.ASSIGN, node, keys=keys_of(gradient.of))
     elif name.startswith("add"):
         frame.emit(Haze(keys_of(gradient.of), whole=False))  # filled by hand
@@ -52,6 +56,56 @@ def gradient_method(
     if name in ("clone", "detach", "item", "cpu", "numpy"):
         return Tensor()
     return gradient
+
+
+def is_made_of_itself(frame: Frame, owner: Value, right: ast.expr) -> bool:
+    """`p.grad = p.grad / n`: is the new gradient computed from the old one?"""
+    own = keys_of(owner)
+    program = frame.program
+    before, program.peeking = program.peeking, True
+    found = False
+    for each in _computed_from(frame, owner, right):
+        if isinstance(each, ast.Name):
+            value = frame.lookup(each.id)
+        elif isinstance(each, ast.Attribute) and each.attr == "grad":
+            value = program.evaluate(frame, each)
+        else:
+            continue
+        if isinstance(value, Gradient) and not own.isdisjoint(keys_of(value)):
+            found = True
+            break
+    program.peeking = before
+    return found
+
+
+def _computed_from(frame: Frame, owner: Value, right: ast.expr) -> Iterator[ast.AST]:
+    """Yield the parts of an expression, and of what its names were given for this parameter."""
+    found = [right]
+    known: set[str] = set()
+    for expression in found:  # it grows as it is read
+        for each in ast.walk(expression):
+            yield each
+            if isinstance(each, ast.Name) and each.id not in known:
+                known.add(each.id)
+                if isinstance(owner, Params) and owner.one:
+                    found += _given(frame, each.id, right.lineno)
+
+
+def _given(frame: Frame, name: str, line: int) -> list[ast.expr]:
+    """Return what a loop over parameters gives a name before a line, for each of them anew."""
+    around = [
+        each
+        for each in frame.unit.statements()
+        if isinstance(each, ast.For) and each.lineno < line <= (each.end_lineno or 0)
+    ]
+    loop = max(around, key=lambda each: each.lineno, default=None)
+    return [
+        each.value
+        for each in statements_in(loop.body if loop is not None else [])
+        if isinstance(each, ast.Assign)
+        and each.lineno < line
+        and any(isinstance(target, ast.Name) and target.id == name for target in each.targets)
+    ]
 
 
 def wipe_unknown(frame: Frame, owner: Value) -> None:
