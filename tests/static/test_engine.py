@@ -90,3 +90,18 @@ def test_what_prepares_or_skips_a_backward_is_none() -> None:
     assert fills_by_name("forward_backward")
     assert not fills_by_name("prepare_for_backward")
     assert not fills_by_name("skip_backward")
+
+
+def test_a_function_is_judged_however_many_were_read_before_it() -> None:
+    right = "".join(
+        f"def train_{number}(net, opt, data):\n"
+        "    for x in data:\n"
+        "        opt.zero_grad()\n"
+        "        net(x).sum().backward()\n"
+        "        opt.step()\n"
+        for number in range(450)
+    )
+    wrong = "def train(net, opt, data):\n    for x in data:\n        net(x).sum().backward()\n"
+    source = f"{SETTING}{right}{wrong}        opt.step()\n"
+    found = [each.rule.code for each in zerograd.check_source(source, "many.py")]
+    assert found == ["ZG101"]

@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from zerograd.static.source import Source
 
 DEEPEST = 10  # calls followed into each other
-MOST_READINGS = 400  # functions read for one file
+FUEL_A_LINE = 12  # expressions read for each line of a file that is longer than most
+MOST_READINGS = 400  # functions read from where one reading begins
 _WRAPPED = ("step", "zero_grad")
 _ACTS = re.compile(r"backward\(|\.step\(")
 _TRAINS = re.compile(r"backward\(|zero_grad|\.grad\b|clip|scale")
@@ -62,10 +63,12 @@ class Readings(Lineage):
     def __init__(self, source: Source, project: Project | None, wrappers: Wrappers) -> None:
         super().__init__(source, project)
         self.wrappers = wrappers
+        self.fuel = max(self.fuel, FUEL_A_LINE * source.text.count("\n"))
         self.unresolved = 0
         self.called: set[int] = set()  # ids of functions that a call was followed into
         # what a function gives, and whom it calls, by all that it was read with
         self._read: dict[tuple[object, ...], tuple[Scope | None, Value, set[int]]] = {}
+        self._enough = MOST_READINGS  # functions, when no more are read
         self._reading: list[int] = []
         self._stack: list[int] = []  # numbers of the frames being read, outermost first
         self._frames = 0
@@ -86,6 +89,10 @@ class Readings(Lineage):
     def open_frames(self) -> frozenset[int]:
         """Return the numbers of the functions being read, one inside the other."""
         return frozenset(self._stack)
+
+    def begin(self) -> None:
+        """Begin with a function that nothing here calls, whatever was read for others."""
+        self._enough = len(self._read) + MOST_READINGS
 
     def read_root(self, frame: Frame, body: list[ast.stmt]) -> Block:
         """Read a module or a function that nothing here calls."""
@@ -111,7 +118,7 @@ class Readings(Lineage):
         if (
             len(self._reading) >= DEEPEST
             or id(body) in self._reading
-            or len(self._read) >= MOST_READINGS
+            or len(self._read) >= self._enough
         ):
             self.unresolved += 1
             optimizers = arguments.optimizers()

@@ -152,6 +152,7 @@ def _is_called_by_name(program: Program, node: ast.AST) -> bool:
 
 
 def _read(program: Program, function: Function, cls: ClassUnit | None) -> Iterator[Root]:
+    program.begin()
     frame = program.frame(program.main)
     closures = len(program.closures)
     program.invoke(frame, function.node, function, Arguments.of_nobody())
