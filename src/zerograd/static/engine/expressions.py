@@ -19,7 +19,7 @@ from zerograd.static.engine.ir import PAUSE, RETURN, Branch, Haze
 from zerograd.static.engine.items import MOST_MAPPED, items_of
 from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.objects import TooLong
-from zerograd.static.engine.picks import picked_by
+from zerograd.static.engine.picks import picked_by, sliced_by
 from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import (
     NOTHING,
@@ -104,6 +104,10 @@ def _use_leaf(frame: Frame, node: ast.Attribute, leaf: Leaf) -> None:
 def _subscript(frame: Frame, node: ast.Subscript) -> Value:
     base = evaluate(frame, node.value)
     index = evaluate(frame, node.slice)
+    if isinstance(base, Params) and isinstance(node.slice, ast.Slice):
+        part = Params(base.keys, filled=base.filled)
+        part.picks = base.picks | sliced_by(node.slice)
+        return part
     return item_of(base, index.value if isinstance(index, Constant) else None)
 
 

@@ -57,6 +57,15 @@ def picked_by(generators: list[ast.comprehension]) -> frozenset[Pick]:
     return frozenset((text, truth) for text, truth in picks if "grad" not in text)
 
 
+def sliced_by(node: ast.Slice) -> frozenset[Pick]:
+    """`params[:half]` and `params[half:]`: what is known of those that a slice takes."""
+    if node.step is None and node.lower is None and node.upper is not None:
+        return frozenset(((f"index < {ast.unparse(node.upper)}", True),))
+    if node.step is None and node.upper is None and node.lower is not None:
+        return frozenset(((f"index < {ast.unparse(node.lower)}", False),))
+    return frozenset(((ast.unparse(node), True),))
+
+
 def picks_in(source: Value) -> dict[str, list[frozenset[Pick]]]:
     """Return the networks of which an optimizer is given parts, and how each was picked."""
     found: dict[str, list[frozenset[Pick]]] = {}
