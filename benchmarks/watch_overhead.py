@@ -24,7 +24,7 @@ import torch
 from torch import nn
 
 import zerograd
-from benchmarks.pairs import Plan, Step, measure, verdict
+from benchmarks.pairs import Plan, Step, measure, pin, verdict
 from benchmarks.watch_rivals import side_by_side, versions
 from zerograd.trace.format import Header
 from zerograd.trace.writer import TraceWriter
@@ -151,12 +151,12 @@ def main() -> None:
         row("10 parameters", many(10), 160, 64, 64, 128, 10_000, limit=1.03),
         row("100 parameters", many(100), 140, 24, 8, 64, 1_000),
         row("1,000 parameters", many(1_000), 140, 3, 1, 40, 1_000, limit=1.01),
-        row("10,000 parameters", many(10_000), 60, 1, 1, 20, 1_000, limit=1.01),
+        row("10,000 parameters", many(10_000), 100, 1, 1, 20, 1_000, limit=1.01),
     ]
     beside = (os.path.abspath(options.rivals), options.rivals_folder)  # a link stays a link
     if not options.alone:
-        rows += side_by_side(*beside, "tiny MLP", ("64", "16"), blocks=20 // share, count=500)
-        rows += side_by_side(*beside, "10 ms step", ("1024", "256"), blocks=12 // share, count=20)
+        rows += side_by_side(*beside, "tiny MLP", ("64", "16"), blocks=80 // share, count=120)
+        rows += side_by_side(*beside, "10 ms step", ("1024", "256"), blocks=24 // share, count=10)
     result: dict[str, Any] = {
         "machine": machine(),
         "beside": versions(options.rivals),
@@ -170,12 +170,6 @@ def main() -> None:
     kept = [verdict(row) for row in rows if row.get("limit")]
     if not all(kept):
         raise SystemExit(1)
-
-
-def pin() -> None:
-    """Stay on one core, where the system lets us."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
 if __name__ == "__main__":

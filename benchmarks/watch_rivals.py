@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import zerograd
+from benchmarks.pairs import interval
 
 SCRIPT = Path(__file__).with_name("one_step.py")
 TOOLS = {
@@ -115,11 +116,15 @@ def _take_turns(
 
 def _row(name: str, turns: list[tuple[float, float, float]], count: int) -> dict[str, Any]:
     around = [(before + after) / 2 for before, _, after in turns]
+    ratios = [turn[1] / base for turn, base in zip(turns, around, strict=True)]
+    controls = [after / before for before, _, after in turns]
     row: dict[str, Any] = {
         "name": f"beside others, {name}",
         "steps": len(turns) * count,
-        "ratio": _quartiles([turn[1] / base for turn, base in zip(turns, around, strict=True)]),
-        "control": _quartiles([after / before for before, _, after in turns]),
+        "ratio": _quartiles(ratios),
+        "ratio_interval": interval(ratios),
+        "control": _quartiles(controls),
+        "control_interval": interval(controls),
         "extra_us": _quartiles(
             [(turn[1] - base) * 1e6 for turn, base in zip(turns, around, strict=True)]
         ),

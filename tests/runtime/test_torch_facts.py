@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from zerograd.runtime import torch_facts  # noqa: E402
+from zerograd.runtime import engine, torch_facts  # noqa: E402
 
 
 def filled(**options):
@@ -42,7 +42,7 @@ def test_the_stand_in_is_called_around_backward_and_not_around_grad():
         heard.append("begin")
         return lambda: heard.append("end")
 
-    patches = torch_facts.engine_patches(begin)
+    patches = engine.engine_patches(begin)
     before = [(place, name, getattr(place, name)) for place, name, _ in patches]
     try:
         for place, name, value in patches:
@@ -65,7 +65,7 @@ def test_an_engine_without_a_logger_is_wrapped_instead():
         heard.append("begin")
         return lambda: heard.append("end")
 
-    patches = torch_facts._engine_wrapper(begin)
+    patches = engine._engine_wrapper(begin)
     before = [(place, name, getattr(place, name)) for place, name, _ in patches]
     try:
         for place, name, value in patches:

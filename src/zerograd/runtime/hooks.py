@@ -19,6 +19,7 @@ from torch.optim import optimizer as optimizer_module
 from torch.optim.optimizer import Optimizer
 
 from zerograd.runtime import fsdp_facts, scaler_calls, torch_facts, traced_calls
+from zerograd.runtime.engine import EngineLog, engine_patches
 from zerograd.runtime.forks import new_lock
 from zerograd.runtime.listener import Listener
 from zerograd.runtime.ride import CLEAR, STANDSTILL, STEP, Ride, Standstill
@@ -33,6 +34,7 @@ _KEPT_OUT = (
         "clears",
         "confirm",
         "decorated",
+        "engine",
         "feeding",
         "fsdp_facts",
         "graphs",
@@ -59,7 +61,7 @@ _undo: list[Callable[[], object]] = []
 _kept_out = False
 _models_clip = False
 _ride: Ride | None = None
-_engine_log: torch_facts.EngineLog | None = None
+_engine_log: EngineLog | None = None
 
 
 def add(listener: Listener) -> None:
@@ -103,7 +105,7 @@ def set_ride(ride: Ride | None) -> bool:
     _ride = traced_calls.ride = ride
     _ride_on(STANDSTILL if ride is None else ride)
     if _engine_log is not None:
-        _engine_log.ride = ride
+        _engine_log.ride_on(ride)
     return True
 
 
@@ -114,9 +116,9 @@ def is_patched() -> bool:
 
 def _put_on() -> None:
     global _engine_log
-    for place, name, value in torch_facts.engine_patches(_backward_begins):
+    for place, name, value in engine_patches(_backward_begins):
         _patch(place, name, value)
-        if isinstance(value, torch_facts.EngineLog):
+        if isinstance(value, EngineLog):
             _engine_log = value
     handles = (
         optimizer_module.register_optimizer_step_pre_hook(_step_begins),
@@ -193,7 +195,9 @@ def _ticking() -> tuple[Any, Any, Any, Callable[[Ride | Standstill], None]]:
 
     In a loop that is a habit, these are what watching costs. Between two of them torch
     fills the processor's caches with its own work, so each object touched on the way is
-    fetched anew: hence one cell for all of them, and no name of a module looked up.
+    fetched anew: hence one cell for all of them, and no name of a module looked up. An
+    attribute is read before it is called: as a method, the interpreter would look for it in
+    the class each time.
     """
     ride: Ride | Standstill = STANDSTILL
 
@@ -206,10 +210,20 @@ def _ticking() -> tuple[Any, Any, Any, Callable[[Ride | Standstill], None]]:
     ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         going = ride  # which may end at the turn
         leg = going.leg
-        if leg.stepped() is optimizer and getattr(leg.canary(), "grad", None) is not None:
-            turn = leg.turn
-            going.leg = leg.next if turn is None else turn()
-            return None
+        whose = leg.stepped
+        if whose() is optimizer:
+            canary = leg.canary
+            parameter = canary()
+            if parameter is not None and parameter.grad is not None:
+                turn = leg.turn
+                if turn is None:
+                    going.leg = leg.next
+                elif left := going.left:
+                    going.left = left - 1
+                    going.leg = leg.next
+                else:
+                    turn()
+                return None
         if isinstance(going, Ride) and going.ticks(id(optimizer) * 4 + STEP):
             return None
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
@@ -229,26 +243,46 @@ def _ticking() -> tuple[Any, Any, Any, Callable[[Ride | Standstill], None]]:
 
     def clearing(original: Any) -> Any:
         plain = getattr(original, "__wrapped__", original)
+        through = original  # how torch's own wrapper calls the plain one, once that is known
+
+        def heard(self: Optimizer, set_to_none: bool) -> Any:
+            __tracebackhide__ = True
+            nonlocal through
+            going = ride
+            if isinstance(going, Ride) and going.ticks(id(self) * 4 + CLEAR):
+                return plain(self, set_to_none)
+            for listener in _listeners:
+                listener.clear_begins(self, set_to_none)
+            plain(self, set_to_none)
+            through = torch_facts.as_disabled(plain) or original
+            for listener in _listeners:
+                listener.clear_ends(self, set_to_none)
+            return None
+
+        aside = heard if plain is original else torch._disable_dynamo(heard)
 
         @functools.wraps(plain)
         def zero_grad(self: Optimizer, set_to_none: bool = True) -> Any:
             __tracebackhide__ = True
             going = ride
             leg = going.leg
-            if leg.cleared() is self:
+            whose = leg.cleared
+            if whose() is self:
                 turn = leg.turn
-                going.leg = leg.next if turn is None else turn()
-                return plain(self, set_to_none)
-            if isinstance(going, Ride) and going.ticks(id(self) * 4 + CLEAR):
-                return plain(self, set_to_none)
-            for listener in _listeners:
-                listener.clear_begins(self, set_to_none)
-            plain(self, set_to_none)
-            for listener in _listeners:
-                listener.clear_ends(self, set_to_none)
-            return None
+                if turn is None:
+                    going.leg = leg.next
+                elif left := going.left:
+                    going.left = left - 1
+                    going.leg = leg.next
+                else:
+                    turn()
+                return through(self, set_to_none)
+            return aside(self, set_to_none)
 
-        return _as_torch_has_it(zero_grad, is_plain=plain is original)
+        # A call from compiled code leaves the graph where it always did, and nowhere else.
+        if plain is not original:
+            torch_facts.disable(zero_grad)
+        return zero_grad
 
     return step_begins, step_ends, clearing, ride_on
 

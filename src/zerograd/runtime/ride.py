@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, repeat, takewhile
-from operator import length_hint
+from itertools import takewhile
 from sys import _getframe
 from threading import get_ident
 from time import perf_counter
@@ -29,7 +28,7 @@ from zerograd.runtime.memo import Node, Symbol
 LAPS = 3  # between two rounds of full care, at first; each ride then takes twice as long
 MOST_LAPS = 255  # where nothing is done by hand
 MOST_WITH_HAND_WORK = 15
-AT_ONCE = 16  # laps that are counted with no call of ours
+AT_ONCE = 32  # laps, all but the last counted with no call of ours
 
 BACKWARD, CLEAR, STEP, CLIP = range(4)
 
@@ -58,8 +57,14 @@ class Call:
     holder: Callable[[], Any] = GONE  # a weak reference: whose method it is
 
 
+class _AtHand:
+    """What the hooks read at each call: side by side in memory, before all else."""
+
+    __slots__ = ("at", "canary", "cleared", "code", "near", "next", "stepped", "turn")
+
+
 @dataclass(slots=True, eq=False)
-class Leg:
+class Leg(_AtHand):
     """One call that is due, and what follows it."""
 
     key: int
@@ -83,8 +88,8 @@ class Leg:
     cleared: Callable[[], Any] = GONE  # whose clear it is
     stepped: Callable[[], Any] = GONE  # whose step, once the canary's gradient is there
     near: int = 0  # how far the user's frame is from the hook of a backward
-    # Returns what follows, where the ride hears of it: a lap ends, or there is a trace.
-    turn: Callable[[], Leg] | None = None
+    # Goes on to what follows, where the ride hears of it: laps have ended, or there is a trace.
+    turn: Callable[[], None] | None = None
 
     def simplify(self) -> None:
         """Let the hooks tick it off with no call of the ride, if they can."""
@@ -109,6 +114,7 @@ class Standstill:
 
     __slots__ = ()
     is_going = False
+    left = 0
 
     @property
     def leg(self) -> Leg:
@@ -176,14 +182,23 @@ class Traced:
     waits: bool  # it takes rounds later
 
 
-class Ride:
+class _UnderWay:
+    """What the hooks read of a ride at each call, before all else in memory."""
+
+    __slots__ = ("is_going", "left", "leg")
+
+
+class Ride(_UnderWay):
     """A ring being ridden, seen from the hooks."""
 
     __slots__ = (
-        *("_counted", "_end", "_lap", "_most", "_rest", "_stop", "_trace"),
-        *("due", "extras", "has_norm", "is_going", "leg", "ring"),
-        *("stamps", "thread", "told", "wanted"),
+        *("_counted", "_end", "_lap", "_most", "_stop", "_trace"),
+        *("due", "extras", "has_norm", "ring", "stamps", "thread", "told", "wanted"),
     )
+
+    is_going: bool
+    left: int
+    leg: Leg
 
     def __init__(
         self,
@@ -210,24 +225,22 @@ class Ride:
         self._end = end
         self._lap = lap
         self._counted = 0
-        self._rest = repeat(ring.legs[0], 0)
+        self.left = 0  # laps to come that nobody hears of: the hooks count them down
         for leg in ring.legs:
             leg.turn = partial(self._tell, leg) if trace is not None else None
         if trace is None:
+            ring.legs[-1].turn = self._turn
             self._count_on()
 
     @property
     def laps(self) -> int:
         """How many laps are complete."""
-        return self._counted - length_hint(self._rest)
+        return self._counted - self.left
 
     def _count_on(self) -> None:
-        """Let the next laps be counted with no call of ours; the last of them calls `_turn`."""
-        first, last = self.ring.legs[0], self.ring.legs[-1]
-        unheard = max(min(self._stop - self._counted, AT_ONCE) - 1, 0)
-        self._counted += unheard
-        self._rest = repeat(first, unheard)
-        last.turn = chain(self._rest, iter(self._turn, None)).__next__
+        """Let the next laps be counted with no call of ours; the one after them calls `_turn`."""
+        self.left = max(min(self._stop - self._counted, AT_ONCE) - 1, 0)
+        self._counted += self.left
 
     def ticks(self, key: int) -> bool:
         """Is the call at hand the one that is due? Else the ride has ended.
@@ -252,12 +265,18 @@ class Ride:
                 if leg.is_zeroed and self.laps & 1 and torch_facts.peek(parameter.grad):
                     return self._ends(key)
             turn = leg.turn
-            self.leg = leg.next if turn is None else turn()
+            if turn is None:
+                self.leg = leg.next
+            elif self.left:
+                self.left -= 1
+                self.leg = leg.next
+            else:
+                turn()
             return True
         return self._ends(key)
 
-    def _tell(self, leg: Leg) -> Leg:
-        """Take note of a call for the trace; return the next one."""
+    def _tell(self, leg: Leg) -> None:
+        """Take note of a call for the trace, and go on to the next one."""
         trace: Any = self._trace
         self.leg = leg.next
         if self.stamps is None:
@@ -267,10 +286,11 @@ class Ride:
             # With a trace each lap is heard of: those counted are those complete.
             if self._counted >= self.wanted and (leg.is_measured or self.has_norm):
                 trace.leg(leg)
-        return self._turn() if leg.is_last else leg.next
+        if leg.is_last:
+            self._turn()
 
-    def _turn(self) -> Leg:
-        """Begin another lap, if it is not time to look with care; return its first call."""
+    def _turn(self) -> None:
+        """Begin another lap, if it is not time to look with care."""
         self._counted += 1
         self.leg = self.ring.legs[0]
         if self._trace is not None and self._counted >= self.due:
@@ -279,7 +299,6 @@ class Ride:
             self._end_lap()
         if self._trace is None and self.is_going:
             self._count_on()
-        return self.leg
 
     def _ends(self, key: int) -> bool:
         """End the ride at a call that is not due, unless it is no call that could be."""

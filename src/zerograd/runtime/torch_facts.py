@@ -1,4 +1,4 @@
-"""What we rely on in torch beyond its documentation: the only module that knows it.
+"""What we rely on in torch beyond its documentation: no module but this and `engine` knows it.
 
 Each fact is pinned in `tests/runtime/test_torch_facts.py`, so that a new torch
 fails there first, in plain words.
@@ -7,12 +7,10 @@ fails there first, in plain words.
 from __future__ import annotations
 
 import contextlib
-import logging
 import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from sys import _getframe
 from types import CodeType, FrameType
 from typing import Any
 
@@ -26,9 +24,9 @@ MOST_PEEKED = 4096  # values of one gradient
 MOST_NODES = 50_000  # of a graph that is walked for its leaves
 
 Roots = Any  # what the engine is given: tensors or graph edges
-Begin = Callable[[Roots], Callable[[], None]]
 
 _LEAF_NODE = type(autograd_graph.get_gradient_edge(torch.zeros(1, requires_grad=True)).node)
+_AS_DISABLED = "__dynamo_disable"  # where torch keeps a function's disabled form
 _AFTER_STEP = "post_hook"  # a variable of the function around each step, once that is done
 _BACKWARD_CODE: CodeType = torch.autograd.backward.__code__
 ENGINE_CODE: CodeType = autograd_graph._engine_run_backward.__code__
@@ -43,106 +41,6 @@ def is_filling(frame: FrameType) -> bool:
 def torch_version() -> tuple[int, ...]:
     """Return torch's version as numbers: (2, 13)."""
     return tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
-
-
-class EngineLog:
-    """Stands in for the logger that torch asks before each run of the backward engine.
-
-    The engine's own function asks its logger for a level, lets a second function
-    hook the graph if that is DEBUG, and undoes it in a `finally`. Being that pair
-    puts us before and after each backward with no frame of ours on the stack in
-    between, so an exception from inside has the traceback it always had.
-    """
-
-    __slots__ = ("_begin", "_levels", "_real", "_register", "ride")
-
-    @staticmethod
-    def of(real: logging.Logger, register: Callable[[Roots], Any], begin: Begin) -> EngineLog:
-        """Return one that is `real` in all else: of its class, and with its attributes."""
-        kind: Any = type("EngineLog", (EngineLog, type(real)), {"__slots__": ()})
-        made: Any = kind.__new__(kind)
-        made.__dict__ = vars(real)
-        made.ride = None
-        made._levels = getattr(real, "_cache", {})
-        made._real, made._register, made._begin = real, register, begin
-        return made  # type: ignore[no-any-return]
-
-    _begin: Begin
-    _levels: dict[Any, int]  # what the logger remembers of levels; it forgets when one is set
-    _real: logging.Logger
-    _register: Callable[[Roots], Any]
-    ride: Any
-
-    def getEffectiveLevel(self) -> int:
-        # Not while a ride ticks calls off; and not `autograd.grad`, which fills nothing.
-        ride = self.ride
-        if ride is None:
-            if is_filling(_getframe(2)):
-                return logging.DEBUG
-        else:
-            leg = ride.leg
-            try:
-                frame = _getframe(leg.near)
-            except ValueError:
-                frame = _getframe()
-            if frame.f_lasti == leg.at and frame.f_code is leg.code:
-                turn = leg.turn
-                ride.leg = leg.next if turn is None else turn()
-            elif not ride.ticks(0) and is_filling(_getframe(2)):
-                return logging.DEBUG
-        try:
-            return self._levels["zerograd"]
-        except KeyError:  # the first time, and after anyone has set a level
-            level = self._real.getEffectiveLevel()
-            if "_cache" in vars(self._real):
-                self._levels["zerograd"] = level
-            return level
-
-    def register(self, roots: Roots) -> Callable[[], None]:
-        """Take the place of the function that hooks the graph; return how to undo it."""
-        if not is_filling(_getframe(2)):
-            return self._register(roots)  # type: ignore[no-any-return]
-        if self._real.getEffectiveLevel() > logging.DEBUG:
-            return self._begin(roots)
-        undo, end = self._register(roots), self._begin(roots)
-
-        def both() -> None:
-            undo()
-            end()
-
-        return both
-
-
-def engine_patches(begin: Begin) -> list[tuple[Any, str, Any]]:
-    """Return the replacements (object, name, value) that call `begin` before each backward."""
-    names = ("log", "_register_logging_hooks_on_whole_graph")
-    if not set(names) <= set(ENGINE_CODE.co_names):
-        return _engine_wrapper(begin)
-    real = autograd_graph.log
-    register = autograd_graph._register_logging_hooks_on_whole_graph
-    stand_in = EngineLog.of(real, register, begin)
-    return [
-        (autograd_graph, names[0], stand_in),
-        (autograd_graph, names[1], stand_in.register),
-    ]
-
-
-def _engine_wrapper(begin: Begin) -> list[tuple[Any, str, Any]]:
-    """For a torch whose engine asks no logger: wrap the engine's function."""
-    original = autograd_graph._engine_run_backward
-
-    def run_backward(roots: Roots, *args: Any, **kwargs: Any) -> Any:
-        __tracebackhide__ = True
-        if not kwargs.get("accumulate_grad"):
-            return original(roots, *args, **kwargs)
-        end = begin(roots)
-        try:
-            return original(roots, *args, **kwargs)
-        finally:
-            end()
-
-    name = "_engine_run_backward"
-    return [(torch.autograd, name, run_backward), (autograd_graph, name, run_backward)]
 
 
 def keep_out_of_graphs(*modules: str) -> Callable[[], None] | None:
@@ -166,6 +64,17 @@ def keep_out_of_graphs(*modules: str) -> Callable[[], None] | None:
         rules._recompile_re()
 
     return undo
+
+
+def disable(function: Any) -> None:
+    """Let torch.compile leave a graph where this function is called, as for a disabled one."""
+    vars(function).pop(_AS_DISABLED, None)  # copied from the function that it wraps
+    function._torchdynamo_disable, function._torchdynamo_disable_msg = True, None
+
+
+def as_disabled(function: Any) -> Any:
+    """Return how torch's own wrapper calls a function that it disables, None if not yet known."""
+    return vars(function).get(_AS_DISABLED)
 
 
 def has_compiled() -> bool:
