@@ -23,6 +23,7 @@ class Sweeper:
         return self
 
     def __exit__(self, *_: object) -> None:
+        gc.freeze()  # together: all that is here counts as old, and is not walked over right now
         gc.unfreeze()
         if self._was_on:
             gc.enable()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -99,10 +100,9 @@ def _judge(program: Program, root: Root) -> list[Finding]:
         return []
     nodes = walk(root.block)
     atoms = _atoms(nodes)
-    varying = {
-        id(node): _varying(program, node, nodes, atoms) for node in nodes if isinstance(node, Loop)
-    }
     loops = [node for node in nodes if isinstance(node, Loop)]
+    places = Counter(node.atom for node in nodes if isinstance(node, Branch | Attempt))
+    varying = {id(loop): _varying(program, loop, places, atoms) for loop in loops}
     # Another loop may count by the same name: what is asked there is nothing to this one.
     own = {
         id(loop): {key: each for key, each in atoms.items() if each in varying[id(loop)]}
@@ -154,19 +154,20 @@ def _atoms(nodes: list[Node]) -> dict[str, int]:
 
 
 def _varying(
-    program: Program, loop: Loop, nodes: list[Node], atoms: dict[str, int]
+    program: Program, loop: Loop, places: Counter[str], atoms: dict[str, int]
 ) -> frozenset[int]:
     """Return the conditions whose truth may be another one after each round of a loop.
 
     One that is asked at a single place, and not in this loop, only tells which way was taken
-    there. That stays true, whatever the rounds of this one change.
+    there. That stays true, whatever the rounds of this one change. `places` counts them.
     """
-    places = [each.atom for each in nodes if isinstance(each, Branch | Attempt)]
+    if not atoms:
+        return frozenset()
     inside = {each.atom for each in walk([loop]) if isinstance(each, Branch | Attempt)}
     return frozenset(
         number
         for key, number in atoms.items()
-        if (key in inside or places.count(key) > 1) and program.varies(loop, key)
+        if (key in inside or places[key] > 1) and program.varies(loop, key)
     )
 
 

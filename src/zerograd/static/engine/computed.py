@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _REPLACED = re.compile(r"\b(\w+) *= *[^=\n#]*\b\1\.grad\b")
 _MADE_ASIDE = re.compile(r"requires_grad *= *True[^\n#]*\) *(?:[*/+-]|\.cuda\()")
-_TOLD = re.compile(r"retain_grad|\.requires_grad|\.grad *= *(?!None)[^=]")
+_ASSIGNED = re.compile(r"\.grad *= *(?!None)[^=]")
 _SUMMARY = "{owner}.grad is None: {owner} was computed, and backward fills leaves only"
 _ADVICE = (
     "update {owner} in place under torch.no_grad(), and make it a leaf: "
@@ -44,9 +44,9 @@ def _uses_in(program: Program) -> Iterator[Finding]:
     text = unit.source.text
     if ".grad" not in text:
         return  # most files: no pattern has to look
-    if _TOLD.search(text):
+    if "retain_grad" in text or ".requires_grad" in text or _ASSIGNED.search(text):
         return  # who makes leaves by hand knows of them
-    if _REPLACED.search(text):
+    if any(_REPLACED.search(line) for line in text.split("\n") if ".grad" in line):
         for loop in unit.statements():
             if isinstance(loop, _ROUNDS) and unit.mentions(loop, ".grad"):
                 yield from _replaced_in(program, loop)

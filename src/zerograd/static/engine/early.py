@@ -198,20 +198,23 @@ class EarlyClears(Steppers):
         for each in self._buckets.happenings:
             if each.kind is not EventKind.STEP or each.optimizer is None:
                 continue
-            if not self._may_meet(node, each):
+            if each.loop is None or each.loop not in around:
+                continue  # a clear outside the loop that is counted comes once for all its rounds
+            counters = [
+                key
+                for key in sorted((each.guards | each.behind) - each.turns)
+                if self._is_counter(key) and self._program.varies(each.loop, key)
+            ]
+            if not counters or self._steps_within(each.optimizer.key, each.loop):
                 continue
-            for key in sorted((each.guards | each.behind) - each.turns):
-                atom = self._program.atoms.get(key)
-                known = key in self._keys.values()
-                counts = known and atom is not None and atom.counter
-                # a clear outside the loop that is counted comes once for all of its rounds
-                counted = each.loop if counts and each.loop in around else None
-                if (
-                    counted is not None
-                    and self._program.varies(counted, key)
-                    and not self._steps_within(each.optimizer.key, counted)
-                ):
+            if self._may_meet(node, each):
+                for key in counters:
                     yield each.optimizer.key, key, each.guards | each.behind
+
+    def _is_counter(self, key: str) -> bool:
+        """Is it a condition that is told apart, and counts?"""
+        atom = self._program.atoms.get(key)
+        return atom is not None and atom.counter and key in self._keys.values()
 
     def _steps_within(self, owner: str, loop: Loop) -> bool:
         """Does a loop inside this one step, too? The step after it is for what is left over."""

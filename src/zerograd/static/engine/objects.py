@@ -335,6 +335,7 @@ class Objects(ABC):
             return True
         return bool(
             f"{name}.step(" in text
+            and f"{name}.zero_grad(" in text
             and re.search(rf"\b{last}\.step\(\s*\)", text)
             and re.search(rf"\b{last}\.zero_grad\(", text)
             and not re.search(rf"\b{last}\.backward\(", text)  # an engine, which does all

@@ -7,6 +7,12 @@ from collections.abc import Sequence
 
 _BODIES = ("body", "orelse", "finalbody")
 _PARTS = ("body", "handlers", "cases", "orelse", "finalbody")
+# where statements stand in those that most files are made of; in others they are looked for
+_INSIDE: dict[type[ast.AST], tuple[str, ...]] = {
+    **dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef), ("body",)),
+    **dict.fromkeys((ast.With, ast.AsyncWith, ast.ExceptHandler), ("body",)),
+    **dict.fromkeys((ast.If, ast.For, ast.AsyncFor, ast.While), ("body", "orelse")),
+}
 _COMPOUND: frozenset[type[ast.AST]] = frozenset(
     (
         *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match),
@@ -30,7 +36,7 @@ def statements_in(body: Sequence[ast.AST]) -> list[ast.AST]:
     found: list[ast.AST] = [*body]
     for node in found:  # it grows as it is read
         if type(node) not in _SIMPLE:
-            for name in _PARTS:
+            for name in _INSIDE.get(type(node), _PARTS):
                 found += getattr(node, name, ())
     return found
 

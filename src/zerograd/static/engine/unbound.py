@@ -21,8 +21,11 @@ def bind_unbound(frame: Frame) -> None:
     so where networks are cleared nothing is said.
     """
     unit = frame.unit
-    names = dict.fromkeys(_UPDATE.findall(unit.source.text))
-    if not names or unit.stars or "zero_grad" in unit.source.text:
+    text = unit.source.text
+    if ".grad" not in text or "zero_grad" in text or unit.stars:
+        return  # most files: no pattern has to look
+    names = dict.fromkeys(_UPDATE.findall(text))
+    if not names:
         return
     nodes = list(ast.walk(unit.source.tree))
     updated = {id(each.target) for each in nodes if isinstance(each, ast.AugAssign)}

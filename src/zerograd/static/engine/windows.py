@@ -278,6 +278,8 @@ def _names_first(window: Window, name: str) -> bool:
 def _is_an_engines(window: Window) -> bool:
     """Is the divisor DeepSpeed's? Its engine keeps the windows, and the step only looks so."""
     text = window.step.unit.source.text
+    if "deepspeed" not in text:
+        return False  # most files: no pattern has to look
     name = re.escape(window.text(window.divisor))
     return bool(re.search(rf"\b{name}\s*=[^=\n]*deepspeed", text))
 
@@ -350,5 +352,5 @@ def _divides(step: Happening) -> bool:
 
 def _synchronises_each(step: Happening) -> bool:
     text = step.unit.source.text
-    wrapped = "DistributedDataParallel(" in text or re.search(r"\bDDP\(", text)
-    return bool(wrapped) and not re.search(r"no_sync|require_backward_grad_sync", text)
+    wrapped = "DistributedDataParallel(" in text or ("DDP(" in text and re.search(r"\bDDP\(", text))
+    return bool(wrapped) and "no_sync" not in text and "require_backward_grad_sync" not in text
