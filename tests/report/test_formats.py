@@ -32,7 +32,7 @@ def written(name, findings):
 @pytest.fixture
 def odd(stale):
     """A finding in a file whose name needs every kind of escaping."""
-    return replace(stale, spot=replace(stale.spot, path=ODD), message='100% "odd"::\r\nmessage')
+    return replace(stale, spot=stale.spot._replace(path=ODD), message='100% "odd"::\r\nmessage')
 
 
 @pytest.fixture

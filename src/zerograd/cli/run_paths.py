@@ -21,7 +21,7 @@ def near_spot(spot: Spot, cwd: str) -> Spot:
     prefix = os.path.join(cwd, "")
     if not cwd or not spot.path.startswith(prefix):
         return spot
-    return replace(spot, path=spot.path[len(prefix) :])
+    return spot._replace(path=spot.path[len(prefix) :])
 
 
 def source_from(cwd: str) -> Source:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 
 class EventKind(str, Enum):
@@ -24,8 +25,7 @@ class EventKind(str, Enum):
     TOUCH = "touch"  # `.grad` used as a tensor, so it must not be None
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Spot:
+class Spot(NamedTuple):
     """A place in the user's source: 1-based lines and columns, as editors count them.
 
     In a notebook `cell` is the number of the code cell, counted from 1, and

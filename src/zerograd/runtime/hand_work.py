@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Iterator
-from dataclasses import replace
 
 from zerograd.lifecycle.events import Spot
 from zerograd.runtime.call_site import Site
@@ -44,8 +43,7 @@ def find(site: Site, what: str, of: str = "") -> tuple[Spot, str]:
         chosen = everywhere[0]
     else:
         return site.spot, ""
-    spot = replace(
-        site.spot,
+    spot = site.spot._replace(
         line=chosen.lineno,
         column=chosen.col_offset + 1,
         end_line=chosen.end_lineno or 0,

@@ -176,16 +176,24 @@ class Arguments:
                 tensors.append(each)
             elif isinstance(each, Leaf):
                 leaves.append(each.key)
-        made = Tensor(
+        if len(tensors) == 1 and not leaves:
+            (one,) = tensors
+            made = Tensor(
+                one.deps,
+                sure=one.sure,
+                scaler=one.scaler,
+                averaged=one.averaged,
+                leaves=one.leaves,
+            )
+            made.choice = one.choice
+            return made
+        return Tensor(
             frozenset().union(*(each.deps for each in tensors)),
             sure=all(each.sure for each in tensors),
             scaler=next((each.scaler for each in tensors if each.scaler), ""),
             averaged=any(each.averaged for each in tensors),
             leaves=frozenset(leaves).union(*(each.leaves for each in tensors)),
         )
-        if len(tensors) == 1 and not leaves:
-            made.choice = tensors[0].choice
-        return made
 
 
 _NAMED = frozenset[type[Value]]((Named,))

@@ -23,7 +23,7 @@ from zerograd.static.engine.updates import uses_gradient
 from zerograd.static.engine.values import (
     MADE,
     NOTHING,
-    WRAPPED,
+    UNSEEN,
     Class,
     Constant,
     Function,
@@ -60,7 +60,7 @@ def assign(frame: Frame, node: ast.Assign) -> None:
         return
     if _makes_a_network(frame, node, node.value, value):
         value = MADE
-    made = value in (NOTHING, MADE, WRAPPED) or isinstance(value, Module)
+    made = value in UNSEEN or isinstance(value, Module)
     for target in node.targets:
         if not _stays(frame, target, value, node.value):
             _store(frame, node, target, value, node.value)
@@ -107,7 +107,7 @@ def _stays(frame: Frame, target: ast.expr, value: Value, right: ast.Call) -> boo
     """
     if type(target) is ast.Tuple and not isinstance(value, Several):
         return all(_stays(frame, each, value, right) for each in target.elts)
-    unseen = value in (NOTHING, MADE, WRAPPED) or (isinstance(value, Tensor) and not value.sure)
+    unseen = value in UNSEEN or (isinstance(value, Tensor) and not value.sure)
     path = path_of(target)
     if not path or not unseen or all(path_of(each) != path for each in right.args):
         return False

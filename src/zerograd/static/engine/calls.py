@@ -28,9 +28,8 @@ from zerograd.static.engine.training import (
 )
 from zerograd.static.engine.unseen import forward, inherited, is_emptying, unseen
 from zerograd.static.engine.values import (
-    MADE,
     NOTHING,
-    WRAPPED,
+    UNSEEN,
     Accelerator,
     Bound,
     Class,
@@ -299,7 +298,7 @@ def _method(frame: Frame, node: ast.Call, base: Value, name: str) -> Value:
     arguments = Arguments.of(frame, node)
     if by_wrapper(frame, node, name, base, arguments):
         return NOTHING
-    if base in (MADE, WRAPPED, NOTHING) and isinstance(node.func.value, ast.Call):  # type: ignore[attr-defined]
+    if base in UNSEEN and isinstance(node.func.value, ast.Call):  # type: ignore[attr-defined]
         ask_made(frame, node.func.value, name)  # type: ignore[attr-defined]
     read = _METHODS.get(type(base), thing_method)
     return read(frame, node, base, name, arguments)

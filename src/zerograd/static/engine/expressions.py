@@ -42,11 +42,16 @@ from zerograd.static.engine.values import (
 
 def evaluate(frame: Frame, node: ast.AST) -> Value:
     """Return what `node` stands for; events inside it go to the frame."""
+    kind = type(node)
+    if kind is ast.Name:  # nearly half of all expressions
+        return frame.locals.get(node.id) or frame.lookup(node.id)  # type: ignore[attr-defined]
+    if kind is ast.Constant:
+        return _constant(node)  # type: ignore[arg-type]
     program = frame.program
     program.fuel -= 1
     if program.fuel < 0:
         raise TooLong
-    return _READERS.get(type(node), _other)(frame, node)
+    return _READERS.get(kind, _other)(frame, node)
 
 
 def _other(frame: Frame, node: ast.AST) -> Value:
@@ -72,11 +77,7 @@ def _slice(frame: Frame, node: ast.Slice) -> Value:
     return NOTHING
 
 
-def _name(frame: Frame, node: ast.Name) -> Value:
-    return frame.locals.get(node.id) or frame.lookup(node.id)
-
-
-def _constant(frame: Frame, node: ast.Constant) -> Value:
+def _constant(node: ast.Constant) -> Value:
     return Constant(node.value) if node.value is not ... else NOTHING  # to be filled in
 
 
@@ -345,8 +346,6 @@ def _walrus(frame: Frame, node: ast.NamedExpr) -> Value:
 
 
 _READERS: dict[type[ast.AST], Callable[[Frame, Any], Value]] = {
-    ast.Name: _name,
-    ast.Constant: _constant,
     ast.Attribute: _attribute,
     ast.Call: call,
     ast.JoinedStr: _formatted,

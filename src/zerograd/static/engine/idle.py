@@ -134,13 +134,14 @@ def _scopes(unit: Unit, body: list[ast.stmt]) -> Iterator[FunctionNode]:
 
 def _names_given(statements: list[ast.AST]) -> set[str]:
     """Return the names of optimizers that some statements assign."""
-    return {
+    names = {
         target.id
         for each in statements
         if type(each) is ast.Assign
         for target in each.targets
-        if type(target) is ast.Name and is_optimizer_name(target.id)
+        if type(target) is ast.Name
     }
+    return set(filter(is_optimizer_name, names))
 
 
 def _built(scope: FunctionNode, makers: set[str]) -> dict[str, ast.Assign]:

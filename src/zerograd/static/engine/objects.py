@@ -15,6 +15,7 @@ from zerograd.static.engine.values import (
     BY_HAND,
     MADE,
     NOTHING,
+    UNSEEN,
     WRAPPED,
     Accelerator,
     Bound,
@@ -52,7 +53,8 @@ if TYPE_CHECKING:
     from zerograd.static.engine.ir import Loop
     from zerograd.static.engine.unit import ClassUnit
 
-FUEL = 60_000  # expressions read for one file: some hundred times what a large script needs
+# expressions read for one file, names and constants not counted: far more than a large script needs
+FUEL = 24_000
 # what a wrapper of one optimizer calls it
 _INNER = {("optimizer",), ("optim",), ("opt",), ("base", "optimizer"), ("inner", "optimizer")}
 
@@ -314,7 +316,7 @@ class Objects(ABC):
 
     def spelled_optimizer(self, frame: Frame, value: Value, receiver: str) -> Optimizer | None:
         """Return the optimizer that only the spelling tells of: what made it was not seen."""
-        seen = not isinstance(value, Tensor) and value not in (NOTHING, MADE, WRAPPED)
+        seen = not isinstance(value, Tensor) and value not in UNSEEN
         # `optimizer = None  # your code here`: what is asked to step is none, when it is
         unset = isinstance(value, Constant) and value.value in (None, ...)
         seen = seen and not (unset and receiver in frame.versions)

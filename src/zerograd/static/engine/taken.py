@@ -30,8 +30,14 @@ def is_taken_by_hand(node: Happening) -> bool:
 
 def takes(text: str) -> bool:
     """Does code read some gradient, and not only ask for it or clear it?"""
-    if ".grad" in text and _TAKEN.search(text):
-        return True
+    at = text.find(".grad")
+    while at >= 0:
+        start = at  # of the word before it
+        while start and (text[start - 1].isalnum() or text[start - 1] == "_"):
+            start -= 1
+        if _TAKEN.match(text, start):
+            return True
+        at = text.find(".grad", at + 1)
     return "_grad" in text and bool(_KEPT.search(text))
 
 

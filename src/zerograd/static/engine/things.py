@@ -31,9 +31,8 @@ from zerograd.static.engine.unseen import (
 )
 from zerograd.static.engine.updates import uses_gradient
 from zerograd.static.engine.values import (
-    MADE,
     NOTHING,
-    WRAPPED,
+    UNSEEN,
     Constant,
     Function,
     Gradient,
@@ -295,7 +294,7 @@ def _unseen_method(
     frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments
 ) -> Value:
     hand_over(frame, arguments)
-    if isinstance(base, Named) or base in (NOTHING, MADE, WRAPPED):
+    if isinstance(base, Named) or base in UNSEEN:
         ask_trusted(frame, base.path if isinstance(base, Named) else name, name)
     if makes_optimizer(name) and isinstance(base, Named | Module | Instance):
         # model.configure_optimizers(…), or self.get_optimizer(params, …)

@@ -67,6 +67,7 @@ class Unit:
         "_equalities",
         "_has_gradients",
         "_leading",
+        "_lines",
         "_parts",
         "_pieces",
         "_statements",
@@ -88,6 +89,7 @@ class Unit:
         self.imports: dict[str, tuple[str, int, str]] = {}
         self.stars: list[tuple[str, int]] = []
         self.missing: set[str] = set()  # names that were looked for at its top, in vain
+        self._lines = source.lines
         self._texts: dict[int, str] = {}
         self._parts: dict[int, list[ast.AST]] = {}
         self._statements: list[ast.AST] | None = None
@@ -179,7 +181,7 @@ class Unit:
         if text is None:
             first: int = node.lineno  # type: ignore[attr-defined]
             last: int = node.end_lineno  # type: ignore[attr-defined]
-            text = self._texts[id(node)] = "\n".join(self.source.lines[first - 1 : last])
+            text = self._texts[id(node)] = "\n".join(self._lines[first - 1 : last])
         return text
 
     def equality(self, node: ast.Compare, name: str, number: int) -> ast.Compare | None:
@@ -225,8 +227,7 @@ class Unit:
         """Does `text` occur in the lines of `node`?"""
         first: int = node.lineno  # type: ignore[attr-defined]
         last: int = node.end_lineno  # type: ignore[attr-defined]
-        lines = self.source.lines
-        return text in (lines[first - 1] if first == last else self.text_of(node))
+        return text in (self._lines[first - 1] if first == last else self.text_of(node))
 
     def mentions_gradient(self, node: ast.AST) -> bool:
         """Does an expression read some `.grad`? Most files have none."""

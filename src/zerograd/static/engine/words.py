@@ -30,6 +30,7 @@ OPTIMIZER_WORDS = frozenset(
         "sparseadam",
     ]
 )
+_OPTIMIZER_STEMS = ("opt", "adam", "sgd", "lbfgs", "rmsprop")  # one of them is in each such word
 _SCHEDULER_WORDS = frozenset(
     [
         "sched",
@@ -173,6 +174,9 @@ def words_of(path: str) -> tuple[str, ...]:
 @_remembered
 def is_optimizer_name(path: str) -> bool:
     """Does the name alone suggest an optimizer? `opts[0]` does, and `options["opt"]`."""
+    lower = path.lower()
+    if not any(stem in lower for stem in _OPTIMIZER_STEMS):
+        return False  # most names: seen without taking them apart
     base, bracket, key = path.rpartition("[")
     if bracket:
         return is_optimizer_name(base) or is_optimizer_name(key)
