@@ -10,12 +10,12 @@ from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.construct import external_call
 from zerograd.static.engine.endings import is_empty
 from zerograd.static.engine.frame import Frame, plain_name
-from zerograd.static.engine.gradients import gradient_method
+from zerograd.static.engine.gradients import gradient_method, set_gradient, sets_gradient
 from zerograd.static.engine.ir import Haze, has_effect
 from zerograd.static.engine.items import appended, mapped
 from zerograd.static.engine.keepers import ask_made, ask_trusted, tell
 from zerograd.static.engine.keys import comes_from, keys_of
-from zerograd.static.engine.scalers import run_scaler, scaler_method
+from zerograd.static.engine.scalers import hand_scaler, run_scaler, scaler_method
 from zerograd.static.engine.things import OF_MODULES, thing_method
 from zerograd.static.engine.training import (
     accelerator_method,
@@ -148,7 +148,7 @@ def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -
     if name == "optimizer_step":  # torch_xla
         step(frame, node, arguments.first(), arguments, node.args[0] if node.args else node)
         return NOTHING
-    if is_scaler_name(name) and arguments.optimizers():
+    if is_scaler_name(name) and arguments.optimizers() and "step" not in words_of(name):
         return run_scaler(frame, node, arguments, name)
     if name == "_foreach_zero_":
         to_zero = Arguments([NOTHING, Constant(False)], {})
@@ -167,6 +167,7 @@ def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -
         if function is not None:  # whose network does the loss come from?
             return frame.program.invoke(frame, node, function, arguments)
     tell(frame, dotted, arguments)
+    hand_scaler(frame, node, name, arguments)
     return unseen(frame, name, arguments, NOTHING)
 
 
@@ -194,6 +195,9 @@ def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Val
     function, *columns = arguments.positional or [NOTHING]
     if path == "map" and isinstance(function, Function):
         return mapped(frame, node, function, columns)
+    if path == "setattr" and sets_gradient(arguments):
+        set_gradient(frame, node, arguments)
+        return NOTHING
     if path in _BUILTINS:
         made = external_call(frame, f"builtins.{path}", arguments)
         return made if made is not None else arguments.computed()
@@ -217,6 +221,7 @@ def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Val
     makes = not arguments.all() or a_class or words[0] in _MAKING
     makes = makes or not _MAKERS.isdisjoint(words)
     if makes or arguments.optimizers() or arguments.has_modules() or is_emptying(name):
+        hand_scaler(frame, node, name, arguments)
         return unseen(frame, name, arguments, Named(path))
     return forward(frame, frozenset((path,)), arguments)
 

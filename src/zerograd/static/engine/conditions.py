@@ -14,6 +14,8 @@ from zerograd.static.engine.atoms import Atom, atom_of
 from zerograd.static.engine.branches import ALWAYS, NEVER, Test, combined
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.membership import is_container_of, is_member
+from zerograd.static.engine.stores import targets
+from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import (
     Bound,
     Constant,
@@ -329,13 +331,26 @@ def _truth(frame: Frame, node: ast.expr) -> Test:
         value = frame.program.evaluate(frame, node)
         if type(value) is Tested:
             return value.test
-        if type(value) is Constant:
+        if type(value) is Constant and not _is_turned(frame, node, value):
             return ALWAYS if value.value else NEVER
         if _is_trained(frame, value):
             return ALWAYS
         if type(node) is ast.Attribute and node.attr == "sync_gradients":
             return frame.program.sync_test()
     return _atom(frame, node, _text(frame, node))
+
+
+def _is_turned(frame: Frame, node: ast.expr, value: Constant) -> bool:
+    """Is it a flag of an object, which some method turns over, as an earlier round left it?"""
+    if type(node) is not ast.Attribute or type(value.value) is not bool or frame.loop is None:
+        return False
+    function = frame.node
+    if not frame.unit.changes_attribute(node.attr) or not isinstance(function, FunctionNode):
+        return False
+    return not any(
+        isinstance(each, ast.Attribute) and each.attr == node.attr and each.lineno < node.lineno
+        for each in targets(function.body)
+    )
 
 
 def _is_trained(frame: Frame, value: Value) -> bool:

@@ -128,7 +128,7 @@ def _reader(dotted: str) -> Reader | None:
         return _optimizer
     if dotted.startswith(("torch.optim.", "optim.")) and a_class:
         return _plain_optimizer
-    if "optim" in root.split(".") and a_class:
+    if "optim" in root.split(".") and a_class and not name.endswith("Scaler"):
         return _plain_optimizer  # other packages keep theirs there too
     if name in _WRAPPERS:
         return _wrapped

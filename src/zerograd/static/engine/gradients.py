@@ -13,6 +13,7 @@ from zerograd.static.engine.ir import Haze
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.values import (
+    Constant,
     Gradient,
     Instance,
     Leaf,
@@ -106,6 +107,22 @@ def _given(frame: Frame, name: str, line: int) -> list[ast.expr]:
         and each.lineno < line
         and any(isinstance(target, ast.Name) and target.id == name for target in each.targets)
     ]
+
+
+def sets_gradient(arguments: Arguments) -> bool:
+    """Are these the arguments of `setattr(p, "grad", …)`?"""
+    name = arguments.positional[1] if len(arguments.positional) == 3 else None
+    return isinstance(name, Constant) and name.value == "grad"
+
+
+def set_gradient(frame: Frame, node: ast.Call, arguments: Arguments) -> None:
+    """`setattr(p, "grad", …)`: None clears, all else is given by hand."""
+    owner, given = arguments.first(), arguments.positional[2]
+    if isinstance(given, Constant) and given.value is None:
+        wipe_unknown(frame, owner)
+        emit(frame, EventKind.CLEAR, node, keys=keys_of(owner), to_none=True)
+    else:
+        frame.emit(Haze(keys_of(owner) or None, whole=True))
 
 
 def wipe_unknown(frame: Frame, owner: Value) -> None:

@@ -18,6 +18,7 @@ from zerograd.static.engine.values import (
     Value,
     leaves_of,
 )
+from zerograd.static.engine.words import is_scaler_name, words_of
 
 
 def scaler_method(
@@ -67,6 +68,17 @@ def scaler_method(
     elif name == "backward":
         fill(frame, node, arguments.first(), arguments)
     return NOTHING
+
+
+def hand_scaler(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> None:
+    """`step_with(scaler, optimizer)`, of elsewhere: who steps for the scaler updates it, too."""
+    if "step" not in words_of(name) or not arguments.optimizers():
+        return
+    for value in arguments.all():
+        key = value.key if isinstance(value, Scaler) else getattr(value, "path", "")
+        stands = isinstance(value, Scaler) or is_scaler_name(key)
+        if stands and f"{key.partition('@')[0]}.step(" not in frame.unit.source.text:
+            emit(frame, EventKind.SCALER_UPDATE, node, scaler=key, keys=None)
 
 
 def run_scaler(frame: Frame, node: ast.Call, arguments: Arguments, name: str) -> Value:

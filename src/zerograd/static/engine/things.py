@@ -23,6 +23,7 @@ from zerograd.static.engine.training import (
 from zerograd.static.engine.unseen import (
     clear_by_hook,
     forward,
+    go_back_inside,
     hand_over,
     is_called_part,
     is_emptying,
@@ -294,6 +295,7 @@ def _unseen_method(
     frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments
 ) -> Value:
     hand_over(frame, arguments)
+    go_back_inside(frame, name, arguments)
     if isinstance(base, Named) or base in UNSEEN:
         ask_trusted(frame, base.path if isinstance(base, Named) else name, name)
     if makes_optimizer(name) and isinstance(base, Named | Module | Instance):

@@ -264,6 +264,14 @@ def take_loss(frame: Frame, name: str, arguments: Arguments) -> None:
         frame.emit(Haze(computed.deps, whole=False))
 
 
+def go_back_inside(frame: Frame, name: str, arguments: Arguments) -> None:
+    """`adversary.loss(net, x)`: a loss that is computed for nothing goes back by itself."""
+    if not frame.bare or not is_loss_name(name) or is_reading(name):
+        return
+    if _NOTING.isdisjoint(words_of(name)) and frame.program.holds(arguments):
+        frame.emit(Haze(None, whole=False))
+
+
 def _acts(frame: Frame, name: str) -> bool:
     """Does an unseen function do something with the optimizer it is handed?
 

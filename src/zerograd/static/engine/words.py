@@ -67,6 +67,7 @@ _BESIDE = frozenset(
         *("prepare", "skip", "no"),
     )
 )
+_ODD = frozenset(("nan", "nans", "inf", "infs", "nonfinite"))
 # words of the first half of a step, or of what takes the gradients of one sample into it
 _HALVES = frozenset(("first", "ascent", "micro", "microbatch"))
 _COMPUTING = frozenset(("compute", "calculate", "calc", "estimate", "size", "length"))
@@ -302,6 +303,8 @@ def fills_by_name(name: str) -> bool:
 def clears_by_name(name: str) -> bool:
     """Does a function of this name clear gradients, by all custom?"""
     lower = name.lower()
+    if not _ODD.isdisjoint(words_of(name)):
+        return False  # zero_nan_grads(net): those that are no numbers
     return lower in ("zero_grad", "zero_grads", "clear_grad", "clear_grads", "cleargrads") or (
         "grad" in lower and any(word in lower for word in ("zero", "reset", "clear"))
     )
