@@ -38,6 +38,7 @@ SPLITS = {  # name in the corpus -> folder
     "sixth-development": "sixth_dev",
     "sixth-held-out": "sixth_held_out",
     "seventh-development": "seventh_dev",
+    "seventh-second": "seventh_second",
     "seventh-held-out": "seventh_held_out",
 }
 
