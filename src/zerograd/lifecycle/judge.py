@@ -318,12 +318,26 @@ def _judge_bucket(states: States, event: Event, rule: Rule) -> Verdict | None:
         return Verdict(rule, None, True, example)
     known = {literal for literals, broken, _ in judged if broken for literal in literals}
     for literal in sorted(known):
-        # a state that does not know the condition could be on either side of it
-        opposite = (literal[0], not literal[1])
-        side = [(broken, state) for literals, broken, state in judged if opposite not in literals]
+        # A state that does not know the condition could be on either side of it, unless the
+        # condition is only asked where something else holds that does not hold there.
+        ruled_out = {(key, not truth) for key, truth in _asked_under(literal, judged)}
+        side = [
+            (broken, state) for literals, broken, state in judged if ruled_out.isdisjoint(literals)
+        ]
         if all(broken for broken, _ in side):
             return Verdict(rule, literal, True, side[0][1])
     return Verdict(rule, None, False, example)
+
+
+def _asked_under(literal: Literal, judged: list[tuple[Literals, bool, BucketState]]) -> Literals:
+    """Return the literal and all that holds wherever its condition has been asked."""
+    opposite = (literal[0], not literal[1])
+    asked = [
+        each - {opposite} | {literal}
+        for each, _, _ in judged
+        if literal in each or opposite in each
+    ]
+    return frozenset.intersection(*asked)
 
 
 def _has_stepped(state: BucketState, event: Event) -> bool:

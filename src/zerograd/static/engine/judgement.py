@@ -289,7 +289,7 @@ class Judgement(Leaks):
             else each
             for each in verdicts
         ]
-        if all(each.certain for each in verdicts):
+        if all(each.certain and each.condition is None for each in verdicts):
             return verdicts
         rows = Rows(self._program, self._buckets, node, self._varies_at(node))
         verdicts = [rows.judged(held, each) for each in verdicts]

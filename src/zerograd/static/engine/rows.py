@@ -36,19 +36,23 @@ class Rows:
     def judged(self, held: dict[str, States], verdict: Verdict) -> Verdict:
         """Return the verdict over rounds in a row, if that one is certain."""
         step = self._step
-        if verdict.certain or verdict.rule.code != "ZG101" or step.event is None:
+        settled = verdict.certain and verdict.condition is None
+        if settled or verdict.rule.code != "ZG101" or step.event is None:
             return verdict
         rules = [verdict.rule]
         calm = judge_set(_after(held, frozenset()), step.event, rules, self._varies)
-        if any(each.certain for each in calm):
-            return calm[0]
-        if any("%" in self._program.atoms[key].text for key in step.behind):
-            return verdict  # every other round may be one that clears
-        alike = _after(held, step.guards | step.behind)
-        for each in judge_set(alike, step.event, rules, self._varies):
-            if each.certain and (each.condition is None or self._is_apart(each.condition[0])):
-                return each
-        return verdict
+        found = [each for each in calm if each.certain]
+        # every other round may be one that clears
+        every_other = any("%" in self._program.atoms[key].text for key in step.behind)
+        if not every_other and all(each.condition is not None for each in found):
+            alike = _after(held, step.guards | step.behind)
+            in_a_row = judge_set(alike, step.event, rules, self._varies)
+            found = [each for each in in_a_row if self._is_sure(each)] + found
+        return found[0] if found else verdict
+
+    def _is_sure(self, verdict: Verdict) -> bool:
+        condition = verdict.condition
+        return verdict.certain and (condition is None or self._is_apart(condition[0]))
 
     def _is_apart(self, condition: str) -> bool:
         """Has a condition nothing to do with which rounds are skipped, or with what they fill?
