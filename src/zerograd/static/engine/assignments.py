@@ -7,7 +7,7 @@ import re
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
-from zerograd.static.engine.emit import emit, is_false
+from zerograd.static.engine.emit import emit, is_false, is_part
 from zerograd.static.engine.expressions import evaluate
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.gradients import is_made_of_itself, touch, wipe_unknown
@@ -15,6 +15,7 @@ from zerograd.static.engine.ir import (
     Haze,
     Reset,
 )
+from zerograd.static.engine.items import appended
 from zerograd.static.engine.keepers import keep
 from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.lending import lender
@@ -188,6 +189,7 @@ def _assign_gradient(frame: Frame, target: ast.expr, value: Value, right: ast.ex
             EventKind.CLEAR,
             target,
             keys=keys_of(owner),
+            some=is_part(owner),
             name=path_of(holder),
             to_none=to_none,
         )
@@ -332,6 +334,7 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
         index = evaluate(frame, target.slice)
         if isinstance(owner, Mapping):
             place = index.value if isinstance(index, Constant) else ("?", len(owner.items))
+            value = appended(frame, value)
             owner.items[place] = program.christened(frame, value, path_of(target))
         elif isinstance(owner, Named) and isinstance(value, Optimizer):
             program.christened(frame, value, path_of(target))

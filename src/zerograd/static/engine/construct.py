@@ -178,7 +178,10 @@ def _items(frame: Frame, dotted: str, arguments: Arguments) -> Value:
 def _filtered(frame: Frame, dotted: str, arguments: Arguments) -> Value:
     if _leaves_some_out(arguments.first()):
         return Params(frozenset(f"{key}.rest" for key in keys_of(_passed(arguments))))
-    return _passed(arguments)
+    kept, test = _passed(arguments), arguments.first()
+    if isinstance(kept, Params) and isinstance(test, Function):
+        kept.part = kept.part or not test.unit.mentions(test.node, "grad")
+    return kept
 
 
 def _rows(frame: Frame, dotted: str, arguments: Arguments) -> Value:
@@ -280,7 +283,9 @@ def _passed(arguments: Arguments) -> Value:
             isinstance(each, Function) and each.unit.mentions_gradient(each.node) for each in values
         )
         filled = picks or all(each.filled for each in keyed)
-        passed = Params(keys_of(Several(list(keyed))), filled=filled)
+        # several parts together may well be the whole
+        part = len(keyed) == 1 and keyed[0].part
+        passed = Params(keys_of(Several(list(keyed))), filled=filled, part=part)
         passed.picks = frozenset.intersection(*(each.picks for each in keyed))
         return passed
     if len(values) == 1:

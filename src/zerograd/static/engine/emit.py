@@ -10,7 +10,7 @@ from zerograd.static.engine.branches import Test, branch
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Block, Happening, Haze, walk
 from zerograd.static.engine.unit import FunctionNode
-from zerograd.static.engine.values import Constant, Optimizer, Value
+from zerograd.static.engine.values import Constant, Gradient, Optimizer, Params, Value
 
 
 def emit(frame: Frame, kind: EventKind, node: ast.AST, **what: Any) -> None:
@@ -20,7 +20,8 @@ def emit(frame: Frame, kind: EventKind, node: ast.AST, **what: Any) -> None:
     if optimizer is not None and optimizer.choice is not None:
         _emit_either(frame, kind, node, optimizer.choice, what)
         return
-    if kind is EventKind.CLEAR and frame.program.picking:
+    some = what.pop("some", False) or frame.program.picking
+    if kind is EventKind.CLEAR and some:
         frame.emit(Haze(what.get("keys"), whole=True))  # of these parameters some are cleared
         return
     if frame.site is not None and kind is not EventKind.TOUCH:
@@ -61,6 +62,13 @@ def _emit_either(
         if isinstance(made, Happening):
             made.turns |= {test.key, *test.atoms()}
     frame.out.extend(branch(test, *blocks))
+
+
+def is_part(value: Value) -> bool:
+    """Are these parameters, or their gradients, that were picked from a network's?"""
+    if isinstance(value, Gradient):
+        return is_part(value.of)
+    return isinstance(value, Params) and value.part
 
 
 def is_false(value: Value | None) -> bool:

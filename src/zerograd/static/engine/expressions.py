@@ -106,7 +106,8 @@ def _subscript(frame: Frame, node: ast.Subscript) -> Value:
     base = evaluate(frame, node.value)
     index = evaluate(frame, node.slice)
     if isinstance(base, Params) and isinstance(node.slice, ast.Slice):
-        part = Params(base.keys, filled=base.filled)
+        some = node.slice.lower is not None or node.slice.upper is not None
+        part = Params(base.keys, filled=base.filled, part=base.part or some)
         part.picks = base.picks | sliced_by(node.slice)
         return part
     return item_of(base, index.value if isinstance(index, Constant) else None)
@@ -129,7 +130,8 @@ def item_of(base: Value, index: object) -> Value:
     if isinstance(base, Module):
         return Module(f"{base.key}.{index if index is not None else '[*]'}")
     if isinstance(base, Params):
-        return Params(base.keys, one=True, filled=base.filled)
+        one_of_them = isinstance(index, int | str)
+        return Params(base.keys, one=True, filled=base.filled, part=base.part or one_of_them)
     if isinstance(base, Tensor | Leaf):
         return base
     return NOTHING  # a part of a gradient is no gradient to clear
@@ -276,7 +278,9 @@ def _comprehension(
     frame.locals = saved
     if results and all(isinstance(value, Params) and value.one for value in results):
         picked = filled or all(getattr(value, "filled", False) for value in results)
-        found = Params(keys_of(Several(results)), filled=picked)
+        part = any(not frame.unit.mentions(each, "grad") for each in tests)
+        part = part or any(getattr(value, "part", False) for value in results)
+        found = Params(keys_of(Several(results)), filled=picked, part=part)
         found.picks = picked_by(node.generators)
         return found
     return Several(results, open_ended)

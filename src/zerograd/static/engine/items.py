@@ -29,7 +29,7 @@ def items_of(value: Value) -> tuple[list[Value], bool]:
     if isinstance(value, Several):
         return value.items, value.open
     if isinstance(value, Params):
-        return [Params(value.keys, one=True, filled=value.filled)], True
+        return [Params(value.keys, one=True, filled=value.filled, part=value.part)], True
     if isinstance(value, Named):
         return [Named(f"{value.path}[*]")], True
     if isinstance(value, Mapping):
@@ -54,6 +54,6 @@ def appended(frame: Frame, item: Value) -> Value:
     """Return what a list is given: parameters that a test picked are a part of their network."""
     if not isinstance(item, Params) or not frame.program.picking:
         return item
-    part = Params(item.keys, one=item.one, filled=item.filled)
+    part = Params(item.keys, one=item.one, filled=item.filled, part=True)
     part.picks = frame.program.picking
     return part

@@ -91,6 +91,7 @@ def joined(values: list[Value]) -> Value:
             keys_of(Several(known)),
             one=any(getattr(value, "one", False) for value in known),
             either=_are_others(known),
+            part=any(getattr(value, "part", False) for value in known),
         )
     if any(isinstance(value, Params) for value in known) and all(
         isinstance(each, Params | Leaf) for value in known for each in leaves_of(value)

@@ -68,9 +68,10 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
         bind(frame, node.target, items[0])
         outside, program.outside = program.outside, program.conditional
         around, program.items = program.items, names_stored([node])
+        picking = program.picking
         round_ = _rounds(frame, node.body, read)
         frame.out.extend(round_)
-        program.outside, program.items = outside, around
+        program.outside, program.items, program.picking = outside, around, picking
         breaks = any(isinstance(each, ast.Break) for each in statements_in(node.body))
         breaks = breaks and not ends_where_lent(node.body)
         if breaks and any(map(_changes, walk(round_))):

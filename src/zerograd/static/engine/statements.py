@@ -98,7 +98,9 @@ def _if(frame: Frame, node: ast.If) -> None:
     program.picking = around | picks_of(node.test, False) if picking else around
     otherwise = _read_otherwise(frame, node) if test.kind != "always" else []
     program.conditional -= test.kind not in ("always", "never")
-    program.picking = around
+    # What follows `if "head" in name: continue` is done with some of them as well.
+    left_out = picking and isinstance(node.body[-1], ast.Continue | ast.Break)
+    program.picking = around | picks_of(node.test, False) if left_out else around
     if test.kind in ("always", "never"):
         _read_unreached(frame, node.body if test.kind == "never" else node.orelse)
     settled = about_grad and (leaves(frame.unit, node.body) or _gives_gradient(node.body))

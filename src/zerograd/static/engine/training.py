@@ -8,7 +8,7 @@ from typing import Any
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.branches import branch
-from zerograd.static.engine.emit import emit, is_false
+from zerograd.static.engine.emit import emit, is_false, is_part
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Block, Happening, Haze, Loop, walk
 from zerograd.static.engine.keys import keys_of
@@ -137,6 +137,7 @@ def clear(frame: Frame, node: ast.AST, target: Value, arguments: Arguments) -> N
                 EventKind.CLEAR,
                 node,
                 keys=keys_of(each) | frame.program.behind(each),
+                some=is_part(each),
                 name=_receiver(node),
                 to_none=to_none,
             )

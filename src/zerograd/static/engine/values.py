@@ -107,20 +107,26 @@ class Params(Value):
     a gradient were picked, `picks` the other tests by which some were picked.
     """
 
-    __slots__ = ("either", "filled", "keys", "one", "picks")
+    __slots__ = ("either", "filled", "keys", "one", "part", "picks")
 
     def __init__(
-        self, keys: frozenset[str], one: bool = False, either: bool = False, filled: bool = False
+        self,
+        keys: frozenset[str],
+        one: bool = False,
+        either: bool = False,
+        filled: bool = False,
+        part: bool = False,
     ) -> None:
         self.keys = keys
         self.one = one
         self.either = either
         self.filled = filled
         self.picks: frozenset[Pick] = frozenset()
+        self.part = part  # some of them, by whatever they were picked
 
     @property
     def ident(self) -> str:
-        return f"p:{sorted(self.keys)}{self.one}{self.either}{self.filled}"
+        return f"p:{sorted(self.keys)}{self.one}{self.either}{self.filled}{self.part}"
 
 
 class Gradient(Value):
