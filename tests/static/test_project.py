@@ -420,3 +420,19 @@ def test_a_loss_in_a_module_of_its_own_is_read_for_the_networks_it_reaches(
     (tree / "main.py").write_text(ADVERSARIES.format(before=before, after=after))
     result = check_paths([str(tree / "main.py")])
     assert [each.rule.code for each in result.findings] == codes
+
+
+def test_what_a_loop_says_is_read_in_the_module_it_stands_in(tree: Path) -> None:
+    # The lines of the same numbers in the other module speak of a loss; the loop does not.
+    (tree / "engine.py").write_text(
+        "import torch\n\n\ndef losses(model, x):\n"
+        + "    loss = model(x).sum()\n" * 12
+        + "    return loss\n\n\ndef advance(opt):\n    opt.zero_grad()\n    opt.step()\n"
+    )
+    (tree / "schedule.py").write_text(
+        "import torch\nfrom engine import advance\n\nmodel = torch.nn.Linear(2, 2)\n"
+        "opt = torch.optim.SGD(model.parameters(), 0.1)\n"
+        "schedule = torch.optim.lr_scheduler.StepLR(opt, 1)\n\n"
+        "for _ in range(5):\n    advance(opt)\n    schedule.step()\n"
+    )
+    assert list(check_paths(["schedule.py"])) == []

@@ -320,6 +320,8 @@ def _instance_method(
         clip_by_name(frame, node, name, arguments, frame.out[before:])
         if is_empty(method.node):
             inherited(frame, name, arguments)
+        if program.is_cleared_below(base, method):
+            frame.emit(Haze(None, whole=True))
         if fills_by_name(name) and not has_effect(frame.out[before:]):
             if is_empty(method.node):  # another class does it, and what else nobody knows
                 frame.emit(Haze(None, whole=True))

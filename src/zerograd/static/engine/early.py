@@ -11,6 +11,7 @@ from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.ir import Happening, Loop
 from zerograd.static.engine.steppers import Steppers, loops_around
 from zerograd.static.engine.taken import is_unused, takes
+from zerograd.static.engine.window import must_be_one
 from zerograd.static.engine.words import words_of
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class EarlyClears(Steppers):
         if loop.pseudo or loop.once:
             return
         varies = any(self._program.varies(loop, key) for key in node.inner | node.behind)
-        text = node.unit.text_of(loop.node) if loop.node is not None else ""
+        text = loop.text
         if not text:
             return
         # Each round's gradients may be kept elsewhere.
@@ -182,6 +183,8 @@ class EarlyClears(Steppers):
     def _counts(self, guard: str) -> bool:
         """Is it a remainder or Accelerate's boundary, which only a loop can have?"""
         atom = self._program.atoms[guard]
+        if atom.unit is not None and "%" in atom.text and must_be_one(atom.unit, atom.text):
+            return False
         return guard == SYNC or "%" in atom.text or atom.tallied
 
     def _ends_windows(self, guard: str) -> bool:

@@ -30,6 +30,11 @@ _TESTING = frozenset(("test", "eval", "evaluate", "validate", "validation", "val
 _COMMON = frozenset(("step", "update", "train", "forward", "run", "__call__"))
 
 
+def clears(text: str) -> bool:
+    """Is a clear written there?"""
+    return _CLEARING.search(text) is not None
+
+
 def others_clear(program: Program, function: Function, cls: ClassUnit | None, block: Block) -> bool:
     """May the class, the file around it or another file clear outside what is judged?"""
     unit = program.main

@@ -15,7 +15,7 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.judge import Verdict
 from zerograd.static.engine.endings import leaves
 from zerograd.static.engine.frame import path_of
-from zerograd.static.engine.ir import Happening
+from zerograd.static.engine.ir import Happening, Loop
 from zerograd.static.engine.keys import touches
 from zerograd.static.engine.words import words_of
 
@@ -189,6 +189,8 @@ def _is_surely_empty(step: Happening, buckets: Buckets, program: Program) -> boo
         return not _may_hide_a_backward(step)
     if _is_beside_its_training(step, backwards, buckets):
         return False
+    if _trains_elsewhere(step, backwards) and _may_hide_a_backward(step):
+        return False  # here it only moves a schedule
     reached = [mine & set(each.event.buckets) for each in backwards if each.event]
     asked = any(touches(key, bucket) for key in program.asked for bucket in mine)
     if asked and not all(reached):
@@ -203,6 +205,22 @@ def _is_surely_empty(step: Happening, buckets: Buckets, program: Program) -> boo
     else:
         before = [each for each in backwards if _comes_before(each, step, mine)]
     return all(each.sure and each.through and each.through <= program.made for each in before)
+
+
+def _trains_elsewhere(step: Happening, backwards: list[Happening]) -> bool:
+    """Does it go back before or after the loop that is written around the step, not in it?"""
+    outer = step.loop
+    return (
+        outer is not None
+        and bool(outer.text)
+        and not any(_is_in(each.loop, outer) for each in backwards)
+    )
+
+
+def _is_in(loop: Loop | None, outer: Loop) -> bool:
+    while loop is not None and loop is not outer:
+        loop = loop.parent
+    return loop is not None
 
 
 def _comes_before(backward: Happening, step: Happening, mine: set[str]) -> bool:
@@ -239,16 +257,14 @@ def _may_hide_a_backward(step: Happening) -> bool:
     One that computes no loss at all only moves a scheduler, a schedule of a pipeline that is
     handed data goes back by itself, and a network may be told to (`replay_backprop=True`).
     """
-    loop = step.loop.node if step.loop is not None else None
-    text = step.unit.text_of(loop) if loop is not None else ""
+    text = step.loop.text if step.loop is not None else ""
     told = _HANDED.search(text) or _TOLD.search(_COMMENTS.sub("", text))
     return acts(text) or not _LOSS.search(text) or bool(told)
 
 
 def only_moves_a_schedule(node: Happening) -> bool:
     """Does the loop around it speak of no loss and call nothing that could go back?"""
-    loop = node.loop.node if node.loop is not None and not node.loop.pseudo else None
-    text = node.unit.text_of(loop) if loop is not None else ""
+    text = node.loop.text if node.loop is not None and not node.loop.pseudo else ""
     return bool(text) and not (acts(text) or _LOSS.search(text) or _HANDED.search(text))
 
 

@@ -104,13 +104,32 @@ def _use_leaf(frame: Frame, node: ast.Attribute, leaf: Leaf) -> None:
 
 def _subscript(frame: Frame, node: ast.Subscript) -> Value:
     base = evaluate(frame, node.value)
+    if isinstance(node.slice, ast.Slice):
+        cut = _sliced(frame, base, node.slice)
+        if cut is not None:
+            return cut
     index = evaluate(frame, node.slice)
-    if isinstance(base, Params) and isinstance(node.slice, ast.Slice):
-        some = node.slice.lower is not None or node.slice.upper is not None
-        part = Params(base.keys, filled=base.filled, part=base.part or some)
-        part.picks = base.picks | sliced_by(node.slice)
-        return part
     return item_of(base, index.value if isinstance(index, Constant) else None)
+
+
+def _sliced(frame: Frame, base: Value, cut: ast.Slice) -> Value | None:
+    """Return some of a network's parameters, or of a list of things that train."""
+    if isinstance(base, Params):
+        some = cut.lower is not None or cut.upper is not None
+        part = Params(base.keys, filled=base.filled, part=base.part or some)
+        part.picks = base.picks | sliced_by(cut)
+        return part
+    if not isinstance(base, Several) or base.open or not base.items:
+        return None
+    if not all(isinstance(each, Optimizer | Module | Instance) for each in base.items):
+        return None
+    bounds: list[int | None] = []
+    for bound in (cut.lower, cut.upper, cut.step):
+        known = evaluate(frame, bound) if bound is not None else Constant(None)
+        if not isinstance(known, Constant) or not isinstance(known.value, int | None):
+            return None
+        bounds.append(known.value)
+    return Several(base.items[slice(*bounds)]) if bounds[2] != 0 else None
 
 
 def item_of(base: Value, index: object) -> Value:

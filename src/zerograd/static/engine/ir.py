@@ -193,6 +193,7 @@ class Loop(Node):
         "parent",
         "pseudo",
         "steppers",
+        "unit",
         "varying",
     )
 
@@ -208,9 +209,15 @@ class Loop(Node):
         self.steppers: frozenset[str] | None = None  # owners that step in it, once asked for
         self.pseudo = False  # a method that some loop elsewhere calls
         self.entered: frozenset[int] = frozenset()  # the functions that such a call enters
+        self.unit: Unit | None = None  # the module it is written in, if it is written
 
     def blocks(self) -> Sequence[Block]:
         return (self.fresh, self.body, self.otherwise)
+
+    @property
+    def text(self) -> str:
+        """The loop as it is written; what happens in it may be written in another module."""
+        return self.unit.text_of(self.node) if self.unit and self.node is not None else ""
 
     def binds(self, name: str) -> bool:
         """Is it an item of the loop, another one each round?"""

@@ -6,8 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.decorators import has_decorator
+from zerograd.static.engine.elsewhere import clears
+from zerograd.static.engine.endings import is_empty
 from zerograd.static.engine.names import Names
-from zerograd.static.engine.unit import ClassUnit, Unit
+from zerograd.static.engine.unit import ClassUnit, FunctionNode, Unit
 from zerograd.static.engine.values import (
     NOTHING,
     Class,
@@ -48,6 +50,15 @@ class Lineage(Names):
                     waiting.append(value.unit)
         return found
 
+    def refuses(self, instance: Instance, name: str) -> bool:
+        """Does its class raise where it finds `self.name` set, in the one method that sets it?"""
+        classes = self.lineage(instance.cls)
+        raising = {each for cls in classes for each in cls.refused().get(name, ())}
+        if not raising:
+            return False
+        setting = {each for cls in classes for each in cls.assigners(name)}
+        return bool(setting) and (setting == raising or setting - {"__init__"} == raising)
+
     def method(self, instance: Instance, name: str) -> Function | None:
         """Return a method of the instance's class or of a class above it in the project."""
         for cls in self.lineage(instance.cls):
@@ -82,6 +93,28 @@ class Lineage(Names):
             if each is cls or (node is not None and f"super().{name}(" in each.unit.text_of(node)):
                 return each
         return cls
+
+    def is_cleared_below(self, instance: Instance, method: Function) -> bool:
+        """Is there a class made from this one whose own method of that name clears?
+
+        A base that trains is read by itself; what runs there is the method of such a class.
+        """
+        if instance.key != "self" or not isinstance(method.node, FunctionNode):
+            return False
+        own, name = instance.cls, method.node.name
+        if (
+            is_empty(method.node)
+            and self.project is not None
+            and self.project.is_cleared_in(self.main.source, name)
+        ):
+            return True  # written for others to write it, and one did
+        return any(
+            each is not own
+            and name in each.methods
+            and own in self.lineage(each)
+            and clears(each.unit.text_of(each.methods[name]))
+            for each in own.unit.classes.values()
+        )
 
     def has_attribute(self, instance: Instance, name: str) -> bool:
         """Does the class, as far as it can be read, assign such an attribute?"""

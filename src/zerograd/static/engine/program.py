@@ -63,7 +63,7 @@ class Program(Readings):
             frame.locals = {}
             function.closure = None
         for loop in self.loops:
-            loop.node = None
+            loop.node = loop.unit = None
             loop.body = loop.otherwise = []
         for unit in self._units.values():
             unit.close()
@@ -105,6 +105,8 @@ class Program(Readings):
 
     def instance_attribute(self, instance: Instance, name: str) -> Value:
         value = instance.attributes.get(name)
+        if not isinstance(value, Optimizer | Module) and self.refuses(instance, name):
+            return Constant(None)
         unset = _is_unset(value)
         if value is not None and not unset:
             return self._part(instance, name, value)
@@ -180,6 +182,7 @@ class Program(Readings):
 
     def note_loop(self, loop: Loop, frame: Frame, stored: frozenset[str]) -> None:
         """Remember which names a loop assigns: conditions on them vary in it."""
+        loop.unit = frame.unit
         marks = set(stored)
         marks.update(f"{name}#{frame.number}" for name in stored if name[0] != ".")
         self.loops[loop] = frozenset(marks), frozenset((*self._stack, frame.number))

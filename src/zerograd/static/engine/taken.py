@@ -20,8 +20,7 @@ _KEPT = re.compile(r"\.(?:aggregate|accumulate|collect|gather|store|save|keep|ca
 
 def is_taken_by_hand(node: Happening) -> bool:
     """Does the loop around it, or its function, read gradients, or have them kept elsewhere?"""
-    loop = node.loop.node if node.loop is not None else None
-    if loop is not None and takes(node.unit.text_of(loop)):
+    if node.loop is not None and takes(node.loop.text):
         return True
     lines = node.unit.source.lines
     first, last = node.scope or (1, len(lines))

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.leading import LeadingLines
+from zerograd.static.engine.refusals import refused
 from zerograd.static.engine.stores import names_stored, statements_in, targets
 from zerograd.static.engine.values import External
 
@@ -22,7 +23,7 @@ _CLEARING = re.compile(r"zero_grads?\(|clear_grads?\(|\.grad(\.data)?(\s*=\s*Non
 class ClassUnit:
     """A class: its methods by name and which method assigns which attribute."""
 
-    __slots__ = ("_assigners", "bases", "methods", "name", "node", "unit")
+    __slots__ = ("_assigners", "_refused", "bases", "methods", "name", "node", "unit")
 
     def __init__(self, node: ast.ClassDef, unit: Unit) -> None:
         self.node = node
@@ -33,6 +34,7 @@ class ClassUnit:
             each.name: each for each in node.body if isinstance(each, FunctionNode)
         }
         self._assigners: dict[str, list[str]] | None = None
+        self._refused: dict[str, set[str]] | None = None
 
     def close(self) -> None:
         """Let go of the tree and of the module."""
@@ -56,6 +58,15 @@ class ClassUnit:
                 names.sort(key=lambda name: name != "__init__")
             self._assigners = found
         return self._assigners
+
+    def refused(self) -> dict[str, set[str]]:
+        """Return the attributes that its methods do not allow, and which of them do not."""
+        if self._refused is None:
+            self._refused = {}
+            for name, method in self.methods.items():
+                for each in refused(method.body):
+                    self._refused.setdefault(each, set()).add(name)
+        return self._refused
 
 
 class Unit:

@@ -181,8 +181,8 @@ def _is_alone(node: Happening, buckets: Buckets) -> bool:
     )
     if len(buckets.optimizers) > 1 or not given:
         return False
-    loops = [each.node for each in _around(node.loop) if each.node is not None] if node.loop else []
-    text = node.unit.text_of(loops[-1]) if loops else ""
+    loops = [each.text for each in _around(node.loop) if each.node is not None] if node.loop else []
+    text = loops[-1] if loops else ""
     text = _without_comments(text.splitlines())
     return bool(text) and not any(
         each["function"] or not (each["owner"] == node.name or is_scheduler_name(each["owner"]))

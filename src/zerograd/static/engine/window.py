@@ -147,11 +147,9 @@ def windows(
 
 def is_divided_by(step: Happening, size_text: str) -> bool:
     """Does the loop divide something, a loss one would think, by the size of the window?"""
-    loop = step.loop.node if step.loop is not None else None
     size = re.escape(size_text)
-    return loop is not None and bool(
-        re.search(rf"(?<!/)/=?\s*{size}(?!\w)", step.unit.text_of(loop))
-    )
+    text = step.loop.text if step.loop is not None else ""
+    return bool(re.search(rf"(?<!/)/=?\s*{size}(?!\w)", text))
 
 
 def _side(node: Happening, number: int, flow: Flow) -> bool | None:
@@ -182,6 +180,17 @@ def _is_whole(step: Happening, guard: str, buckets: Buckets) -> bool:
         elif cleared and each.kind is EventKind.BACKWARD and mine & set(each.event.buckets):
             return True
     return False
+
+
+def must_be_one(unit: Unit, text: str) -> bool:
+    """Is a program that asks for a longer window turned away: `assert accumulate == 1`?"""
+    found = re.search(r"%\s*\(?\s*(?:\w+\.)*(\w+)", text)
+    if found is None or "1" not in unit.source.text:
+        return False
+    name = rf"(?:\w+\.)*{found[1]}"
+    asserted = rf"assert\s+{name}\s*(?:==|<=)\s*1\b"
+    refused = rf"if\s+{name}\s*(?:!=|>)\s*1\s*:\s*raise\b"
+    return re.search(f"{asserted}|{refused}", unit.source.text) is not None
 
 
 def _is_one(divisor: ast.expr) -> bool:

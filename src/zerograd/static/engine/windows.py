@@ -290,8 +290,7 @@ def _looks_like_a_window(window: Window) -> bool:
         return True
     divisor = window.text(window.divisor)
     named = re.search(r"acc|grad|micro|update|iter_size", divisor, re.IGNORECASE)
-    loop = window.step.loop.node if window.step.loop is not None else None
-    text = window.step.unit.text_of(loop) if loop is not None else ""
+    text = window.step.loop.text if window.step.loop is not None else ""
     return bool(named) or bool(re.search(rf"(?<!/)/=?\s*{re.escape(divisor)}\b", text))
 
 
@@ -345,8 +344,7 @@ def _is_summed(window: Window) -> bool:
 
 def _divides(step: Happening) -> bool:
     """Is a loss divided anywhere in the loop of this step?"""
-    loop = step.loop.node if step.loop is not None else None
-    text = step.unit.text_of(loop) if loop is not None else ""
+    text = step.loop.text if step.loop is not None else ""
     return bool(re.search(r"loss\w*\s*/|loss\w*\s*/=|\.div_?\(|1\.?0?\s*/", text))
 
 
