@@ -282,6 +282,9 @@ _BUILTINS = frozenset(
 def _call_instance(frame: Frame, node: ast.Call, callee: Instance, arguments: Arguments) -> Value:
     program = frame.program
     if program.is_module(callee.cls):
+        method = program.method(callee, "forward")
+        if method is not None and method.unit.has_events(method.node):
+            program.invoke(frame, node, method, arguments)  # a loss that goes back itself
         return forward(frame, frozenset((callee.key,)), arguments)
     method = program.method(callee, "__call__")
     if method is not None:

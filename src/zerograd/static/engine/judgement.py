@@ -24,7 +24,7 @@ from zerograd.static.engine.leaks import Leaks
 from zerograd.static.engine.losses import LostLosses
 from zerograd.static.engine.marks import mark_guards
 from zerograd.static.engine.opposed import Opposed
-from zerograd.static.engine.plausible import BEFORE, is_ever_cleared, is_plausible
+from zerograd.static.engine.plausible import BEFORE, is_ever_cleared, is_plausible, is_put_elsewhere
 from zerograd.static.engine.rows import Rows
 from zerograd.static.engine.unscaled import (
     States,
@@ -272,6 +272,7 @@ class Judgement(Leaks):
                     late = self._losses.stands_before(node, buckets, lost or state.lost)
                     lost = late or lost
                 state = state._replace(lost=lost or state.lost)
+                certain = certain and not is_put_elsewhere(state.lost, self._buckets)
             finding = self._finding(node, code, state, certain)
             if late is not None:  # the order of these two is the fault, wherever they are written
                 finding = replace(finding, spot=node.spot)

@@ -10,10 +10,12 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.judge import Literal, Verdict
 from zerograd.static.engine.conditions import RAISED
 from zerograd.static.engine.ir import Happening, Loop
+from zerograd.static.engine.taken import takes
 from zerograd.static.engine.updaters import may_be_updated_outside
 from zerograd.static.engine.words import words_of
 
 if TYPE_CHECKING:
+    from zerograd.lifecycle.state import Drop
     from zerograd.static.engine.buckets import Buckets
     from zerograd.static.engine.program import Program
 
@@ -61,6 +63,17 @@ def is_plausible(node: Happening, verdict: Verdict, buckets: Buckets, program: P
     if condition in fixed and not are_about_the_same(condition, own - fixed, program):
         return True  # what never changes is no other word for what does
     return not clears or any(own - fixed <= each.guards for each in clears)
+
+
+def is_put_elsewhere(lost: Drop | None, buckets: Buckets) -> bool:
+    """Is a gradient read by hand before it is dropped by hand? A step may look for it elsewhere."""
+    return lost is not None and any(
+        each.kind is EventKind.CLEAR
+        and each.spot == lost.clear
+        and not isinstance(each.node, ast.Call)
+        and takes("\n".join(each.unit.source.lines[lost.backward.line - 1 : lost.clear.line]))
+        for each in buckets.happenings
+    )
 
 
 def are_about_the_same(condition: str, others: frozenset[str], program: Program) -> bool:

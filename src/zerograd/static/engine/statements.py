@@ -322,6 +322,8 @@ def _continue(frame: Frame, node: ast.Continue) -> None:
 def _assert(frame: Frame, node: ast.Assert) -> None:
     if frame.unit.mentions(node.test, "("):
         peek(frame, node.test)
+    if frame.unit.mentions_gradient(node.test):
+        frame.program.guarded = True  # for the rest of its block
 
 
 _READERS: dict[type[ast.stmt], Callable[[Frame, Any], None]] = {
