@@ -436,3 +436,32 @@ def test_what_a_loop_says_is_read_in_the_module_it_stands_in(tree: Path) -> None
         "for _ in range(5):\n    advance(opt)\n    schedule.step()\n"
     )
     assert list(check_paths(["schedule.py"])) == []
+
+
+DEEP = """def plan(net):
+    return [{parts}]
+"""
+
+
+def test_what_other_modules_hold_does_not_keep_a_file_from_being_read(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zerograd.static.engine.objects.FUEL", 300)
+    calls = ", ".join(f"net.part_{number}().grad" for number in range(100))
+    (tree / "deep.py").write_text(DEEP.format(parts=calls))
+    (tree / "main.py").write_text(
+        "import torch\n"
+        "from deep import plan\n"
+        + "".join(
+            f"def train_{name}(net, opt, data):\n"
+            "    plan(net)\n"
+            "    for x in data:\n"
+            "        opt.zero_grad\n"
+            "        net(x).sum().backward()\n"
+            "        opt.step()\n"
+            for name in "abc"
+        )
+    )
+    result = check_paths([str(tree / "main.py")])
+    found = [each.spot.line for each in result.findings if each.rule.code == "ZG103"]
+    assert found == [6, 12, 18]

@@ -81,6 +81,10 @@ def test_bytes_that_are_not_utf8_are_refused_with_the_line() -> None:
     assert refusal(b"a = 1\n# gr\xfcn\n") == "a.py:2: not checked, the bytes are not utf-8"
 
 
+def test_a_codec_that_only_rewrites_new_syntax_is_utf8() -> None:
+    assert decode(b"# -*- coding: future_fstrings -*-\nx\n", "a.py")[1] == "utf-8"
+
+
 def test_an_unknown_encoding_is_refused() -> None:
     assert "unknown encoding (klingon)" in refusal(b"# coding: klingon\n")
 

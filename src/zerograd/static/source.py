@@ -196,7 +196,9 @@ def _declared(data: bytes) -> str | None:
                 len(name),
             )
             if end:
-                return name[:end].decode("ascii", "replace").lower()
+                declared = name[:end].decode("ascii", "replace").lower()
+                # future_fstrings and its like rewrite new syntax for an old Python: it is UTF-8.
+                return "utf-8" if declared.startswith("future") else declared
     return None
 
 

@@ -64,6 +64,7 @@ class Readings(Lineage):
         super().__init__(source, project)
         self.wrappers = wrappers
         self.fuel = max(self.fuel, FUEL_A_LINE * source.text.count("\n"))
+        self._kept = self.fuel // 2  # fuel for the file's own functions
         self.unresolved = 0
         self.called: set[int] = set()  # ids of functions that a call was followed into
         # what a function gives, and whom it calls, by all that it was read with
@@ -119,6 +120,7 @@ class Readings(Lineage):
             len(self._reading) >= DEEPEST
             or id(body) in self._reading
             or len(self._read) >= self._enough
+            or (self.fuel < self._kept and function.unit is not self.main)
         ):
             self.unresolved += 1
             optimizers = arguments.optimizers()
