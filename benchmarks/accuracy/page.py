@@ -41,6 +41,9 @@ PARTS = (
     "fifth-held-out",
     "sixth-development",
     "sixth-held-out",
+    "seventh-development",
+    "seventh-second",
+    "seventh-held-out",
 )
 RECALL = {part: f"accuracy_{part.replace('-', '_')}.json" for part in PARTS}
 
@@ -53,8 +56,9 @@ their commits in `benchmarks/accuracy/corpus.toml`; none of their code is in thi
 *development* parts were open to the authors of the checker while they worked. The others were
 first run when it was finished, and have served to mend it since. Misses were read in one file in
 twelve to one in two of the first four parts, in one in two of third-development, one in four of
-third-held-out, one in eight of fourth-development, one in twelve of fourth-held-out after it was
-measured, and in none of sixth-held-out: that is the table to believe.
+third-held-out, one in eight of fourth-development, one in twelve of fourth-held-out and one in
+four of sixth-held-out after they were measured, and in none of seventh-held-out: that is the
+table to believe.
 
 ## Finding faults
 
@@ -162,8 +166,8 @@ def originals_section() -> list[str]:
     lines += ["What is said now, after that served to mend the checker too. Findings are read and"]
     lines += ["labelled by someone who did not write the rules, given the file and the question"]
     lines += ["only; those of the third parts, of fourth-development, fifth-development,"]
-    lines += ["fifth-second and sixth-development by the one who then mended the checker. Those"]
-    lines += ["still unread are counted as not labelled.", ""]
+    lines += ["fifth-second, sixth-development, seventh-development and seventh-second by the one"]
+    lines += ["who then mended the checker. Those still unread are counted as not labelled.", ""]
     lines += [
         "| part | repositories | training files | findings | true | arguable | false | unread |"
     ]
@@ -279,6 +283,9 @@ def reports_section(result: dict[str, Any]) -> list[str]:
         "leans to the plain kinds: of its 15 files from before a mending commit, 10 were found "
         "at once. Its flagged tricky files are silent since; two more proved to be faulty (a "
         "second step where the scheduler's was meant, a clip of scaled gradients). "
+        "Set 7 was sought to be hard: nearly all are whole files from before a commit that mends "
+        "the fault, of all kinds, and a third can be decided only with other files in view. It is "
+        "the row to believe, and the aim of three in four is missed there. "
         "The first two sets gave, each on its first run, "
         + " and ".join(f"{each['at_the_line']} of {each['reports']}" for each in result["earlier"])
         + ".",
