@@ -79,7 +79,10 @@ def _findings(program: Program) -> Outcome:
     findings: list[Finding] = []
     try:
         for root in roots(program):
-            findings.extend(_judge(program, root))
+            found = _judge(program, root)
+            findings.extend(
+                each for each in found if not root.codes or each.rule.code in root.codes
+            )
     except TooLong:
         program.unresolved += 1  # what was found so far stands
     findings.extend(uncalled_findings(program))

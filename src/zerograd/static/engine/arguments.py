@@ -157,7 +157,7 @@ class Arguments:
             # Behind the parameters stand settings, such as a rate that the object keeps.
             rest = [each for each in positional[1:] if not isinstance(each, Named | Module)]
             positional = [positional[0], *rest]
-        return Several([*positional, *named])
+        return Several([*map(_without_settings, positional), *named])
 
     def has_functions(self) -> bool:
         return self._has_any(_FUNCTIONS)
@@ -203,3 +203,12 @@ _MAY_STEP = frozenset[type[Value]]((Optimizer, Named))
 _NETWORKS = frozenset[type[Value]]((Module, Instance))
 _COMPUTED = frozenset[type[Value]]((Tensor, Successor, Leaf))
 MAY_COMPUTE = _COMPUTED | CONTAINERS  # what may have been computed, or hold what was
+
+
+def _without_settings(value: Value) -> Value:
+    """Return groups of parameters without what is set for each: `{"params": …, "lr": rate}`."""
+    if type(value) is Several and any(type(each) is Mapping for each in value.items):
+        return Several([_without_settings(each) for each in value.items], value.open)
+    if type(value) is Mapping and not _SETTINGS.isdisjoint(value.items):
+        return Mapping({key: each for key, each in value.items.items() if key not in _SETTINGS})
+    return value

@@ -108,6 +108,19 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
     if isinstance(node.func, ast.Call) and fills_by_name(plain_name(node.func)):
         fill(frame, node, arguments.first(), Arguments.none())  # ScaledBackward(scaler)(loss)
         return NOTHING
+    before = len(frame.out)
+    returned = _unknown(frame, node, callee, arguments)
+    if not any(_is_scaler(each) for each in arguments.leaves()):  # who has one may unscale
+        clip_by_name(frame, node, plain_name(node), arguments, frame.out[before:])
+    return returned
+
+
+def _is_scaler(value: Value) -> bool:
+    return isinstance(value, Scaler) or (isinstance(value, Named) and is_scaler_name(value.path))
+
+
+def _unknown(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
+    """A call of what is known by its path only, or not even by that."""
     if type(callee) is Named:
         return _named(frame, node, callee.path, arguments)
     if isinstance(callee, Tensor):
@@ -148,7 +161,8 @@ def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -
     if name == "optimizer_step":  # torch_xla
         step(frame, node, arguments.first(), arguments, node.args[0] if node.args else node)
         return NOTHING
-    if is_scaler_name(name) and arguments.optimizers() and "step" not in words_of(name):
+    runs = is_scaler_name(name) and not name[:1].isupper()  # else it makes one
+    if runs and arguments.optimizers() and "step" not in words_of(name):
         return run_scaler(frame, node, arguments, name)
     if name == "_foreach_zero_":
         to_zero = Arguments([NOTHING, Constant(False)], {})
@@ -235,47 +249,12 @@ def _is_variable(frame: Frame, node: ast.Call) -> bool:
 
 
 _BUILTINS = frozenset(
-    [
-        "print",
-        "len",
-        "range",
-        "enumerate",
-        "zip",
-        "list",
-        "tuple",
-        "set",
-        "dict",
-        "filter",
-        "map",
-        "sorted",
-        "reversed",
-        "iter",
-        "next",
-        "sum",
-        "min",
-        "max",
-        "abs",
-        "float",
-        "int",
-        "str",
-        "bool",
-        "isinstance",
-        "hasattr",
-        "getattr",
-        "setattr",
-        "type",
-        "super",
-        "id",
-        "repr",
-        "open",
-        "vars",
-        "any",
-        "all",
-        "round",
-        "callable",
-        "input",
-        "format",
-    ]
+    (
+        *("print", "len", "range", "enumerate", "zip", "list", "tuple", "set", "dict", "filter"),
+        *("map", "sorted", "reversed", "iter", "next", "sum", "min", "max", "abs", "float"),
+        *("int", "str", "bool", "isinstance", "hasattr", "getattr", "setattr", "type", "super"),
+        *("id", "repr", "open", "vars", "any", "all", "round", "callable", "input", "format"),
+    )
 )
 
 

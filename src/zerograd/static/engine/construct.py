@@ -221,10 +221,11 @@ def _engines(frame: Frame, dotted: str, arguments: Arguments) -> Value:
 
 
 def _optimizer(frame: Frame, dotted: str, arguments: Arguments) -> Value:
-    wrapped = [each for each in arguments.optimizers() if isinstance(each, Optimizer)]
+    held = arguments.held()
+    wrapped = [each for each in leaves_of(held) if isinstance(each, Optimizer)]
     if wrapped:
         return wrapped[0]
-    made = frame.program.new_optimizer(arguments.held())
+    made = frame.program.new_optimizer(held)
     repeats = dotted.rpartition(".")[2] == "LBFGS"
     made.repeats = repeats and not _is_one(arguments.named.get("max_iter"))
     return made

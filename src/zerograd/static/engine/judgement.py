@@ -38,6 +38,7 @@ from zerograd.static.engine.vain import (
     CLIPPED_TOO_SOON,
     is_clipped_after_clear,
     is_clipped_between,
+    is_clipped_too_late,
     is_clipped_too_soon,
     may_find_nothing,
 )
@@ -98,6 +99,9 @@ class Judgement(Leaks):
                 elif not found and is_clipped_after_clear(node, self._buckets, self._flow):
                     finding = self._finding(node, "ZG304", INITIAL, True)
                     yield replace(finding, message=CLIPPED_AFTER_CLEAR)
+                elif not found and is_clipped_too_late(node, self._buckets, self._flow):
+                    finding = self._finding(node, "ZG304", INITIAL, True)
+                    yield replace(finding, message=BY_CODE["ZG304"].summary, trail=())
                 elif not found and may_find_nothing(node, self._flow):
                     yield self._finding(node, "ZG304", INITIAL, False)
             elif node.kind is EventKind.CLEAR:

@@ -17,6 +17,7 @@ from zerograd.static.engine.elsewhere import (
 )
 from zerograd.static.engine.ir import Block, Branch, Doubt, Happening, Haze, Loop, walk
 from zerograd.static.engine.keys import frame_of
+from zerograd.static.engine.lacking import OF_SCALERS, lacks_its_scaler
 from zerograd.static.engine.stores import names_stored
 from zerograd.static.engine.unbound import bind_unbound
 from zerograd.static.engine.unit import ClassUnit, FunctionNode
@@ -34,15 +35,17 @@ class Root:
         hazy: it is entered with gradients that nobody here has seen.
         doubted: the loop around it is assumed, and somebody else may clear in it.
         too_long: it was given up, so what it calls is still to be judged.
+        codes: the only rules that it is read for; none: all of them.
     """
 
-    __slots__ = ("block", "doubted", "hazy", "too_long")
+    __slots__ = ("block", "codes", "doubted", "hazy", "too_long")
 
     def __init__(self, block: Block, *, hazy: bool, doubted: bool = False) -> None:
         self.block = block
         self.hazy = hazy
         self.doubted = doubted
         self.too_long = False
+        self.codes: frozenset[str] = frozenset()
 
 
 def roots(program: Program) -> Iterator[Root]:
@@ -63,6 +66,7 @@ def roots(program: Program) -> Iterator[Root]:
         if whole_module.too_long:
             program.called.clear()  # each function on its own may be short enough
     waiting = _candidates(program)
+    alone: set[int] = set()  # those that were read for no caller of theirs
     for only_uncalled in (True, False):
         for function, cls in waiting:
             if id(function.node) in program.called:
@@ -71,12 +75,18 @@ def roots(program: Program) -> Iterator[Root]:
                 continue
             yield from _read(program, function, cls)
             program.called.add(id(function.node))
+            alone.add(id(function.node))
     for cls in program.inner_classes:
         for function, _ in _methods(program, cls):
             if id(function.node) not in program.called:
                 yield from _read(program, function, cls)
                 program.called.add(id(function.node))
     yield from _left_over(program)
+    for function, cls in waiting:
+        if id(function.node) not in alone and lacks_its_scaler(program, function):
+            for root in _read(program, function, cls):
+                root.codes = OF_SCALERS
+                yield root
 
 
 def _left_over(program: Program) -> Iterator[Root]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -28,6 +29,7 @@ CLIPPED_AFTER_CLEAR = (
     "gradients are clipped after zero_grad() has emptied them, so the clip does nothing"
 )
 _FILLS = (EventKind.BACKWARD, EventKind.ASSIGN)
+_FILLING = re.compile(r"backward|\.step\(|\.grad\b|\._grad\b")
 
 
 def is_clipped_too_soon(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
@@ -88,6 +90,51 @@ def is_clipped_after_clear(clip: Happening, buckets: Buckets, flow: Flow) -> boo
     if kinds[-2:] != [EventKind.STEP, EventKind.CLEAR]:
         return False
     return not acts("\n".join(clip.unit.source.lines[before[-1].spot.line : clip.spot.line - 1]))
+
+
+def is_clipped_too_late(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
+    """Has the same function stepped before it, and is what it clips cleared before any other use?
+
+    The clear comes between the two, or first thing in the next round. In the other rounds of a
+    window such a clip does find gradients; the last ones, on which the step is taken, it never
+    does.
+    """
+    assert clip.event is not None
+    mine = set(clip.event.buckets)
+    beside = [
+        each
+        for each in buckets.happenings
+        if each.event is not None
+        and each.kind in (*_FILLS, EventKind.STEP, EventKind.CLEAR, EventKind.CLIP)
+        and not mine.isdisjoint(each.event.buckets)
+    ]
+    at = next(number for number, each in enumerate(beside) if each is clip)
+    moves = [each for each in beside[:at] if each.kind is not EventKind.CLEAR]
+    if not moves or any(each.kind is not EventKind.CLEAR for each in beside[at + 1 :]):
+        return False
+    step = moves[-1]
+    if step.kind is not EventKind.STEP or any(
+        each.kind is EventKind.CLIP or each.loop is not clip.loop or each.frames != clip.frames
+        for each in moves
+    ):
+        return False
+    if not are_on_one_way(step, clip, flow):
+        return False
+    cleared = [
+        each
+        for each in beside[:at]
+        if each.kind is EventKind.CLEAR
+        and each.frames == clip.frames
+        and each.event is not None
+        and mine <= set(each.event.buckets)
+    ]
+    early = beside[: beside.index(moves[0])]
+    first = any(each in early and each.guards <= clip.guards for each in cleared)
+    between = any(beside.index(each) > beside.index(step) for each in cleared)
+    filled = moves[0].kind in _FILLS and moves[0].guards <= clip.guards
+    if not (first and step.guards <= clip.guards) and not (between and filled):
+        return False
+    return not acts("\n".join(clip.unit.source.lines[step.spot.line : clip.spot.line - 1]))
 
 
 def is_clipped_between(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
@@ -217,9 +264,16 @@ def _clip_in(part: ast.stmt) -> ast.Call | None:
 
 
 def _acts_in(body: list[ast.stmt]) -> bool:
-    """Does anything there go backward, step, unscale or put gradients in their place?"""
-    text = "\n".join(ast.unparse(part) for part in body)
-    return acts(text) or any(word in text for word in ("backward", ".step(", "unscale", ".grad"))
+    """Does anything there go backward, step or put gradients in their place?
+
+    Who unscales there has gradients to unscale no more than to clip.
+    """
+    text = "\n".join(ast.unparse(part) for part in body if not _is_docstring(part))
+    return acts(text) or _FILLING.search(text) is not None
+
+
+def _is_docstring(part: ast.stmt) -> bool:
+    return isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)
 
 
 def _is_in_no_loss(after: list[ast.stmt], stepping: set[str]) -> bool:
@@ -230,7 +284,8 @@ def _is_in_no_loss(after: list[ast.stmt], stepping: set[str]) -> bool:
             return True
         if ".backward(" in text:
             value = part.value if isinstance(part, ast.Expr) else None
-            return not (isinstance(value, ast.Call) and path_of(value.func).endswith(".backward"))
+            function = value.func if isinstance(value, ast.Call) else None
+            return not (isinstance(function, ast.Attribute) and function.attr == "backward")
     return True
 
 
