@@ -11,6 +11,12 @@ NEVER_SCALED = (
     "the loss goes backward unscaled, but {scaler}.step({owner}) divides its gradients by the scale"
 )
 SCALE_IT = "write {scaler}.scale(…).backward()"
+# And one more: the scaler believes that what comes next has been unscaled already.
+UNSCALED_AFTER = (
+    "{scaler}.unscale_({owner}) comes after {scaler}.update(), "
+    "so the next {scaler}.step({owner}) leaves the scale in"
+)
+UNSCALE_BEFORE = "call {scaler}.unscale_({owner}) between backward() and {scaler}.step({owner})"
 
 
 def _breaks(before: BucketState, event: Event) -> bool:

@@ -35,11 +35,14 @@ from zerograd.static.engine.ir import (
 )
 from zerograd.static.engine.judgement import Judgement
 from zerograd.static.engine.objects import TooLong
+from zerograd.static.engine.precision import filled_in_one_precision
 from zerograd.static.engine.program import Program
 from zerograd.static.engine.roots import Root, roots
 from zerograd.static.engine.rounds import cycle_of
+from zerograd.static.engine.tails import tail_unupdated
 from zerograd.static.engine.uncalled import uncalled_findings
 from zerograd.static.engine.unfilled import clipped_unfilled
+from zerograd.static.engine.unstepped import updated_before_any_step
 from zerograd.static.engine.unupdated import unupdated
 from zerograd.static.engine.unused import unused
 from zerograd.static.engine.vain import clipped_before_its_loss
@@ -89,6 +92,9 @@ def _findings(program: Program) -> Outcome:
     findings.extend(idle(program))
     findings.extend(kept_idle(program))
     findings.extend(unupdated(program))
+    findings.extend(tail_unupdated(program))
+    findings.extend(updated_before_any_step(program))
+    findings.extend(filled_in_one_precision(program))
     findings.extend(clipped_before_its_loss(program))
     findings.extend(clipped_unfilled(program))
     findings.extend(wiped_before_filled(program))

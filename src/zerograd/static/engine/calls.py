@@ -58,6 +58,7 @@ from zerograd.static.engine.words import (
     clears_by_name,
     fills_by_name,
     is_optimizer_class,
+    is_optimizer_name,
     is_scaler_name,
     words_of,
 )
@@ -281,6 +282,9 @@ def _method(frame: Frame, node: ast.Call, base: Value, name: str) -> Value:
             return _framework_method(frame, node, base.of, name, Arguments.of(frame, node))
         return _call_value(frame, node, callee)
     if type(base) is External:
+        if name in ("step", "zero_grad") and _is_imported_optimizer(base.dotted) and not node.args:
+            optimizer = program.named_optimizer(base.dotted)
+            return optimizer_method(frame, node, optimizer, name, Arguments.of(frame, node))
         return _external(frame, node, f"{base.dotted}.{name}", Arguments.of(frame, node))
     arguments = Arguments.of(frame, node)
     if by_wrapper(frame, node, name, base, arguments):
@@ -289,6 +293,11 @@ def _method(frame: Frame, node: ast.Call, base: Value, name: str) -> Value:
         ask_made(frame, node.func.value, name)  # type: ignore[attr-defined]
     read = _METHODS.get(type(base), thing_method)
     return read(frame, node, base, name, arguments)
+
+
+def _is_imported_optimizer(dotted: str) -> bool:
+    """Is it an optimizer that another module keeps: `config.optimizer`, where that is imported?"""
+    return is_optimizer_name(dotted.rsplit(".", 1)[-1]) and not dotted.startswith("torch.")
 
 
 def _instance_method(

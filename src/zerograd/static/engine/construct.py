@@ -224,8 +224,10 @@ def _optimizer(frame: Frame, dotted: str, arguments: Arguments) -> Value:
     held = arguments.held()
     wrapped = [each for each in leaves_of(held) if isinstance(each, Optimizer)]
     if wrapped:
+        wrapped[0].of_torch = False
         return wrapped[0]
     made = frame.program.new_optimizer(held)
+    made.of_torch = dotted.startswith("torch.optim.")
     repeats = dotted.rpartition(".")[2] == "LBFGS"
     made.repeats = repeats and not _is_one(arguments.named.get("max_iter"))
     return made

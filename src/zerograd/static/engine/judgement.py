@@ -12,7 +12,12 @@ from zerograd.lifecycle.judge import Literal, Verdict, judge_set
 from zerograd.lifecycle.rule import Rule
 from zerograd.lifecycle.state import INITIAL, BucketState, Drop
 from zerograd.rules import BY_CODE
-from zerograd.rules.scaler_bypassed import NEVER_SCALED, SCALE_IT
+from zerograd.rules.scaler_bypassed import (
+    NEVER_SCALED,
+    SCALE_IT,
+    UNSCALE_BEFORE,
+    UNSCALED_AFTER,
+)
 from zerograd.rules.stale_gradient import by_hand
 from zerograd.static.engine.closures import repeats, told_of_closure
 from zerograd.static.engine.conditions import SYNC
@@ -30,6 +35,7 @@ from zerograd.static.engine.unscaled import (
     States,
     filled_only,
     is_clipped_scaled,
+    is_unscaled_after_its_step,
     maybe_unscaled_loss,
     unscaled_loss,
 )
@@ -188,6 +194,16 @@ class Judgement(Leaks):
         assert node.event is not None
         if "[*]" in node.event.owner or is_second_of_a_round(node, self._buckets):
             return  # one of several, and not always the same one
+        if is_unscaled_after_its_step(node, self._buckets, self._flow):
+            finding = self._finding(node, "ZG303", INITIAL, True)
+            names = {"owner": finding.owner, "scaler": node.scaler.split("@", 1)[0]}
+            yield replace(
+                finding,
+                spot=node.spot,
+                message=UNSCALED_AFTER.format_map(names),
+                advice=UNSCALE_BEFORE.format_map(names),
+                trail=(),
+            )
         for found in self._judge(node, _AT_UNSCALE, node.event.buckets):
             sure = found.certain and not may_be_updated(
                 node, self._buckets, self._program, self._varies_at(node)

@@ -129,6 +129,7 @@ def _either_optimizer(optimizers: list[Optimizer]) -> Optimizer:
         keys = None if keys is None or each.keys is None else keys | each.keys
     either = Optimizer(optimizers[0].key, keys)
     either.windowed = any(each.windowed for each in optimizers)
+    either.made = all(each.made for each in optimizers)
     either.clears_itself = any(each.clears_itself for each in optimizers)
     either.vague = frozenset().union(*(each.vague for each in optimizers))
     return either

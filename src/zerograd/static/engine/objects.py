@@ -133,6 +133,7 @@ class Objects(ABC):
             }
         made = Optimizer(self._provisional("optimizer"), frozenset(keys) or None)
         made.lasting = self.quiet > 0
+        made.made = True
         made.picks = picks_in(source)
         for picks in made.picks.values() if self.conditional else ():
             picks.append(frozenset())  # otherwise it may be one over all of them

@@ -220,7 +220,12 @@ def _is_for_an_engine(function: ast.AST) -> bool:
 def _owns_its_optimizers(block: Block) -> bool:
     """Are all optimizers that step here those of the object itself?"""
     return all(
-        node.optimizer is not None and node.optimizer.key.startswith("self.")
+        node.optimizer is not None
+        and (
+            node.optimizer.key.startswith("self.")
+            # made under another name: `opt = Adam(…)`, then `self.opt = opt`
+            or (node.optimizer.made and node.name.startswith("self."))
+        )
         for node in walk(block)
         if isinstance(node, Happening) and node.kind is EventKind.STEP and node.loop is None
     )

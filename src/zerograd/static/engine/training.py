@@ -226,7 +226,7 @@ def optimizer_method(
     if name == "step":
         if _is_handed_gradients(node):
             frame.emit(Haze(keys_of(optimizer), whole=True))  # those, and not what .grad holds
-        elif is_handed_a_loss(arguments):
+        elif is_handed_a_loss(arguments) and not _is_handed_a_number(optimizer, arguments):
             # A closure that is not seen, or losses: then it goes back, and perhaps clears, itself,
             # and what the losses reach may be more than it holds.
             frame.emit(Haze(None, whole=True))
@@ -295,6 +295,15 @@ def is_handed_a_loss(arguments: Arguments) -> bool:
     if isinstance(first, Named):
         return not _LOSSES.isdisjoint(words_of(first.path))
     return any(isinstance(each, Tensor) for each in leaves_of(first))
+
+
+def _is_handed_a_number(optimizer: Optimizer, arguments: Arguments) -> bool:
+    """Is it `opt.step(total)` of one of torch's own, where `opt`'s scheduler was meant?
+
+    Theirs take a closure and nothing else. A sum of `loss.item()` is none, and goes nowhere back.
+    """
+    first = arguments.first()
+    return optimizer.of_torch and type(first) is Tensor and not (first.deps or first.leaves)
 
 
 def _is_context(frame: Frame, arguments: Arguments) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.judge import Literal
-from zerograd.lifecycle.state import BucketState
+from zerograd.lifecycle.state import BucketState, Phase
 from zerograd.static.engine.emptiness import only_moves_a_schedule
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening
@@ -105,6 +105,32 @@ def maybe_unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happen
     ]
     scaled = any(each.scaler or (each.event and each.event.scaler) for each in losses)
     return losses[-1] if losses and not scaled else None
+
+
+def is_unscaled_after_its_step(unscale: Happening, buckets: Buckets, flow: Flow) -> bool:
+    """Has a step used all that is unscaled here, and an update ended that round?
+
+    The scaler notes that this optimizer is unscaled, and does not unscale what comes next.
+    """
+    assert unscale.event is not None
+    owner = unscale.event.owner
+    if not any(
+        each.kind is EventKind.SCALER_UPDATE and each.scaler == unscale.scaler
+        for each in buckets.happenings
+    ):
+        return False
+    states = [
+        flow.states[number]
+        for bucket in unscale.event.buckets
+        for number, _ in flow.reached[id(unscale)].get(bucket, ())
+    ]
+    return bool(states) and all(
+        not doubt
+        and not state.unknown
+        and state.phase(owner) is Phase.SPENT
+        and owner not in state.awaiting | state.halfway
+        for state, doubt in states
+    )
 
 
 def is_clipped_scaled(clip: Happening, buckets: Buckets, flow: Flow) -> bool:

@@ -32,11 +32,14 @@ _MEASURING = re.compile(
     r"|(?<!cudnn[._])benchmark"  # cudnn's switch of that name is set in any training
     r"|(?<!autograd)\.grad\b"
 )
+_SAVING = re.compile(r"\bsave_\w*(?:models?|checkpoints?)\(")
 _DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.Set)
 # calls that by their name may step an optimizer that they were not given
 _STEPPING = re.compile(
     r"(?P<owner>\w+)\.\w*step\w*\s*\(|\b(?P<function>\w*(?:optimi[sz]e|apply_grad|minimize)\w*)\s*\("
 )
+# and calls that may do so by whoever is registered with them
+_HOOKS = re.compile(r"(?i)hook|callback|\b(?:on|after|post)_\w+\(|\w*(?:_end|update\w*)\(")
 
 
 def unused(
@@ -171,7 +174,10 @@ def _is_filled(node: Happening, buckets: Buckets) -> bool:
 
 
 def _is_alone(node: Happening, buckets: Buckets) -> bool:
-    """Is it a function's only optimizer, a parameter, and does its loop call nothing that steps?"""
+    """Is it a function's only optimizer, a parameter, and does its loop call nothing that steps?
+
+    Or one of the object itself, whose step stands there as a comment.
+    """
     functions = (each for each in node.unit.statements() if isinstance(each, FunctionNode))
     given = any(
         node.name == argument.arg
@@ -179,14 +185,24 @@ def _is_alone(node: Happening, buckets: Buckets) -> bool:
         if each.lineno < node.spot.line <= (each.end_lineno or 0)
         for argument in (*each.args.posonlyargs, *each.args.args, *each.args.kwonlyargs)
     )
-    if len(buckets.optimizers) > 1 or not given:
-        return False
     loops = [each.text for each in _around(node.loop) if each.node is not None] if node.loop else []
     text = loops[-1] if loops else ""
+    if len(buckets.optimizers) > 1 or not (given or _is_commented_out(node.name, text)):
+        return False
     text = _without_comments(text.splitlines())
     return bool(text) and not any(
         each["function"] or not (each["owner"] == node.name or is_scheduler_name(each["owner"]))
         for each in _STEPPING.finditer(text)
+    )
+
+
+def _is_commented_out(name: str, text: str) -> bool:
+    """Is the step of `self.opt` there, but as a comment, and is no hook called that may do it?"""
+    step = rf"(?m)^\s*#\s*{re.escape(name)}\.step\(\)"
+    return (
+        name.startswith("self.")
+        and re.search(step, text) is not None
+        and _HOOKS.search(_without_comments(text.splitlines())) is None
     )
 
 
@@ -244,8 +260,11 @@ def _without_comments(lines: list[str]) -> str:
 
 
 def _measures(text: str) -> bool:
-    """Is it about the time, the memory or the gradients themselves, not about training?"""
-    return _MEASURING.search(text) is not None
+    """Is it about the time, the memory or the gradients themselves, not about training?
+
+    Who saves the model afterwards has trained it, whatever else is measured.
+    """
+    return _MEASURING.search(text) is not None and _SAVING.search(text) is None
 
 
 class Handed(Enum):

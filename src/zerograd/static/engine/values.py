@@ -163,8 +163,8 @@ class Optimizer(Value):
     """An optimizer; `keys` are the buckets it holds, None where they cannot be told."""
 
     __slots__ = (
-        *("choice", "clears_itself", "key", "keys", "lasting", "picked", "picks", "repeats"),
-        *("vague", "windowed"),
+        *("choice", "clears_itself", "key", "keys", "lasting", "made", "of_torch"),
+        *("picked", "picks", "repeats", "vague", "windowed"),
     )
 
     def __init__(self, key: str, keys: frozenset[str] | None) -> None:
@@ -174,6 +174,8 @@ class Optimizer(Value):
         self.windowed = False  # prepared by Accelerate: acts at the window's end only
         self.clears_itself: bool | None = False  # None: it calls what may clear
         self.lasting = True  # not made by the function that was being read
+        self.made = False  # seen to be made, and not only known by its name
+        self.of_torch = False  # of a class of torch.optim, and in no wrapper
         self.picks: dict[str, list[frozenset[Pick]]] = {}  # of a network: tests that picked some
         self.picked = False  # one of several, by an index that cannot be told
         self.repeats = False  # calls its closure many times in one step, as LBFGS does

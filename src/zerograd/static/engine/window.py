@@ -73,6 +73,8 @@ def windows(
     for step in buckets.happenings:
         if step.kind is not EventKind.STEP or step.event is None or step.loop is None:
             continue
+        if step.rescues:
+            continue  # the data ran out: what is left of the last window, and no window's end
         if id(step) not in flow.reached:
             continue
         for key in sorted((step.guards | step.behind) - step.turns):
