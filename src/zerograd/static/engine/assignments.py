@@ -61,6 +61,9 @@ def assign(frame: Frame, node: ast.Assign) -> None:
         return
     if _makes_a_network(frame, node, node.value, value):
         value = MADE
+    unseen = value in UNSEEN or isinstance(value, Tensor)
+    if unseen and all(is_optimizer_name(path_of(each)) for each in node.targets):
+        value = _optimizer_over(frame, node.value) or value
     made = value in UNSEEN or isinstance(value, Module)
     for target in node.targets:
         if not _stays(frame, target, value, node.value):
@@ -99,6 +102,13 @@ def _makes_a_network(frame: Frame, node: ast.Assign, made: ast.Call, value: Valu
         return False
     known = isinstance(peek(frame, made.func), Named)
     return known and all(is_called_a_network(path_of(target)) for target in node.targets)
+
+
+def _optimizer_over(frame: Frame, made: ast.Call) -> Optimizer | None:
+    """`opt_d = instantiate(config, params=net_d.parameters())`: by its name, and what it holds."""
+    handed = [*made.args, *(each.value for each in made.keywords)]
+    held = [each for each in (peek(frame, one) for one in handed) if isinstance(each, Params)]
+    return frame.program.new_optimizer(Several([*held])) if held else None
 
 
 def _stays(frame: Frame, target: ast.expr, value: Value, right: ast.Call) -> bool:

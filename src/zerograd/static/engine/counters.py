@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
 
 
-def counter_of(loop: ast.AST | None) -> tuple[str, int] | None:
+def counter_of(loop: Loop) -> tuple[str, int] | None:
     """Return a loop's counting variable and where it starts, if the loop counts."""
-    if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call):
+    if not isinstance(loop.node, ast.For) or not isinstance(loop.over, ast.Call):
         return None
-    call = loop.iter
+    call, target = loop.over, loop.node.target
     name = call.func.id if isinstance(call.func, ast.Name) else ""
     if name in ("tqdm", "trange") and call.args and isinstance(call.args[0], ast.Call):
         call = call.args[0]
         name = call.func.id if isinstance(call.func, ast.Name) else ""
-    if name == "range" and isinstance(loop.target, ast.Name):
+    if name == "range" and isinstance(target, ast.Name):
         start: ast.expr = call.args[0] if len(call.args) > 1 else ast.Constant(0)
-        return (loop.target.id, start.value) if is_number(start) else None  # type: ignore[attr-defined]
-    if name != "enumerate" or not isinstance(loop.target, ast.Tuple):
+        return (target.id, start.value) if is_number(start) else None  # type: ignore[attr-defined]
+    if name != "enumerate" or not isinstance(target, ast.Tuple):
         return None
-    first = loop.target.elts[0]
+    first = target.elts[0]
     if not isinstance(first, ast.Name):
         return None
     given = [each.value for each in call.keywords if each.arg == "start"]
@@ -58,7 +58,7 @@ def first_of(loop: Loop, program: Program, atoms: dict[str, int]) -> First:
     is true there.
     """
     gone = _switched(loop, program, atoms)
-    counter = counter_of(loop.node)
+    counter = counter_of(loop)
     if counter is None:
         return First(gone=gone)
     name, start = counter
@@ -114,7 +114,7 @@ def once_only(loop: Loop, program: Program, atoms: dict[str, int]) -> frozenset[
 
     `if i == len(data) - 1: step()` steps once in each run of its loop.
     """
-    counter = counter_of(loop.node)
+    counter = counter_of(loop)
     if counter is None:
         return frozenset()
     found = set()

@@ -190,6 +190,7 @@ class Loop(Node):
         "node",
         "once",
         "otherwise",
+        "over",
         "parent",
         "pseudo",
         "steppers",
@@ -210,6 +211,8 @@ class Loop(Node):
         self.pseudo = False  # a method that some loop elsewhere calls
         self.entered: frozenset[int] = frozenset()  # the functions that such a call enters
         self.unit: Unit | None = None  # the module it is written in, if it is written
+        # what it takes its items from, as far as that is written out
+        self.over: ast.expr | None = node.iter if isinstance(node, ast.For) else None
 
     def blocks(self) -> Sequence[Block]:
         return (self.fresh, self.body, self.otherwise)

@@ -77,7 +77,7 @@ class Judgement(Leaks):
         doubted: bool,
     ) -> None:
         super().__init__(program, buckets, flow, atoms)
-        self._opposed = Opposed(buckets)
+        self._opposed = Opposed(buckets, flow)
         self._losses = LostLosses(buckets, flow)
         self._doubted = doubted  # the loop around it is assumed, and others may clear
         self._spelled: dict[frozenset[int], frozenset[Literal]] = {}  # by their numbers

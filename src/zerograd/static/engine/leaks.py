@@ -14,7 +14,7 @@ from zerograd.lifecycle.machine import advance
 from zerograd.lifecycle.state import BucketState, Suspicion
 from zerograd.static.engine.early import EarlyClears
 from zerograd.static.engine.ir import Happening
-from zerograd.static.engine.opposed import OPPOSED, SEPARATE, STATIONS, Opposed
+from zerograd.static.engine.opposed import SEPARATE, Opposed
 from zerograd.static.engine.words import OPTIMIZER_WORDS, is_loss_name, words_of
 
 _CALL = re.compile(r"([\w.]*)\(([^()]*)\)")
@@ -65,17 +65,18 @@ class Leaks(EarlyClears):
             pair = next((each for each in found if each is not None), None)
             if pair is None:
                 continue
-            first, second, output = pair
-            suspicion = Suspicion(event.owner, node.spot, first, second)
+            suspicion = Suspicion(event.owner, node.spot, pair.first, pair.second)
             certain = all(found) and not self._is_doubted(node)
             finding = self._finding(node, "ZG201", BucketState(suspicion=suspicion), certain)
-            names = {"owner": finding.owner, "output": output}
-            told = zip((first.spot, second.spot, node.spot), STATIONS, strict=True)
+            names = {"owner": finding.owner, **pair.names}
             yield replace(
                 finding,
-                message=OPPOSED.format_map(names),
+                message=pair.message.format_map(names),
                 advice=SEPARATE.format_map(names),
-                trail=tuple(TrailStep(spot, text, self._code_at(spot)) for spot, text in told),
+                trail=tuple(
+                    TrailStep(spot, text, self._code_at(spot))
+                    for spot, text in pair.stations(node.spot)
+                ),
             )
             return
 

@@ -25,8 +25,9 @@ from zerograd.static.engine.ir import (
 from zerograd.static.engine.items import items_of
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.lending import ends_where_lent
-from zerograd.static.engine.stores import names_stored, statements_in
+from zerograd.static.engine.stores import names_stored, statements_in, targets
 from zerograd.static.engine.turns import has_its_own_each_turn
+from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import (
     NOTHING,
     Constant,
@@ -101,12 +102,29 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
         frame.out.extend(_rounds(frame, node.body, read))
         return
     loop = Loop(node, frame.loop)
+    loop.over = _written_out(frame, node.iter)
     program.note_loop(loop, frame, stored)
     frame.forget(stored)
     bind(frame, node.target, _typical(items))
     _read_loop(frame, loop, node.body, node.orelse, read, once=_runs_once(frame, node.iter))
     if acts and _is_generated(frame, node.iter):
         loop.body.insert(0, Haze(None, whole=True))  # what it does between two items
+
+
+def _written_out(frame: Frame, over: ast.expr) -> ast.expr:
+    """Return what a name stands for, if it is given nothing else: `bar = tqdm(enumerate(data))`."""
+    if type(over) is not ast.Name:
+        return over
+    around = frame.node if isinstance(frame.node, FunctionNode) else frame.unit.source.tree
+    body = around.body
+    stored = [each for each in targets(body) if isinstance(each, ast.Name) and each.id == over.id]
+    given = [
+        each.value
+        for each in statements_in(body)
+        if isinstance(each, ast.Assign) and any(one in stored for one in each.targets)
+    ]
+    same = {ast.dump(each) for each in given}
+    return given[0] if len(same) == 1 and len(given) == len(stored) else over
 
 
 def _typical(items: list[Value]) -> Value:

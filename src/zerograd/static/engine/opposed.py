@@ -1,65 +1,90 @@
-"""Losses that pull one output to opposite sides: a discriminator's and its generator's.
+"""Losses that work against each other: a discriminator's and its generator's.
 
 `criterion(D(fake), zeros)` trains D, `criterion(D(fake), ones)` trains G *against* D. Where both
-go backward before D steps, D's update holds G's loss as well, and the two cancel each other.
+go backward before D steps, one after the other or as one sum, D's update holds G's loss as well.
+So does that of a critic on the sum of its own loss and of the actor's, which comes through it.
 """
 
 from __future__ import annotations
 
 import ast
-from itertools import combinations
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterator, Sequence
+from itertools import combinations, product
+from typing import TYPE_CHECKING, NamedTuple
 
-from zerograd.lifecycle.events import EventKind
+from zerograd.lifecycle.events import EventKind, Spot
 from zerograd.lifecycle.state import BucketState, Contribution
-from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening
 from zerograd.static.engine.origins import Assignments, assignments_around
+from zerograd.static.engine.pulls import Pull, pulls
+from zerograd.static.engine.sums import Passage, names_of_sum, terms
+from zerograd.static.engine.words import words_of
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
-
-Claim = tuple[str, str, bool]  # a network, what it is handed, and where its output is pulled to
+    from zerograd.static.engine.flow import Flow
 
 OPPOSED = (
     "{owner}.step() also uses the gradients of a loss that works against it: "
-    "one pulls {output} to 0, the other to 1"
+    "one pulls {output} {one}, the other {two}"
+)
+SUMMED = (
+    "{owner}.step() also uses the gradients of a loss that is not its own: "
+    "{output} goes backward in one sum with it"
 )
 SEPARATE = (
     "call {owner}.step() before the other loss goes backward, or {owner}.zero_grad() between them; "
     "and detach() what the generator made in the discriminator's own loss"
 )
 
-STATIONS = (
+_STATIONS = (
     "fills its gradients",
     "adds onto them, for the opposite",
     "steps on both",
 )
+_STATIONS_OF_SUM = ("fills its gradients with both losses", "steps on both")
 
-_ONES = frozenset(("ones", "ones_like", "new_ones"))
-_ZEROS = frozenset(("zeros", "zeros_like", "new_zeros"))
-_FULL = frozenset(("full", "full_like", "new_full", "fill_"))
-_SAME_VALUES = frozenset(
-    (
-        *("to", "cuda", "cpu", "float", "double", "type", "type_as", "detach", "requires_grad_"),
-        *("view", "reshape", "squeeze", "unsqueeze", "flatten", "expand", "expand_as", "clone"),
-        *("contiguous", "sigmoid", "Variable", "Sigmoid"),
-    )
+_JUDGES = frozenset(
+    ("d", "dis", "disc", "discrim", "discriminator", "critic", "critics", "q", "qf")
 )
+_MAKERS = frozenset(("g", "gen", "generator", "actor", "policy", "pi"))
+_SAMPLES = frozenset(("fake", "real", "f", "r"))  # of the judge's own: loss_g_fake
+_KINDS = ("fake", "real", "loss")  # lossDfake
+# What is frozen for a while is not filled, and a reversed gradient pulls the other way.
+_OTHERWISE = re.compile(
+    r"requires_grad_\(|\.requires_grad\s*=|set_requires_grad|toggle|freeze|revers|grl|inputs\s*="
+    r"|register_hook",
+    re.IGNORECASE,
+)
+
+
+class Opposition(NamedTuple):
+    """Two losses in one step: the backwards that left them, and what is told of them."""
+
+    first: Contribution
+    second: Contribution
+    message: str
+    names: dict[str, str]
+
+    def stations(self, step: Spot) -> list[tuple[Spot, str]]:
+        """Return the way to the step: where each loss came in, and what it does there."""
+        if self.first == self.second:
+            return list(zip((self.first.spot, step), _STATIONS_OF_SUM, strict=True))
+        return list(zip((self.first.spot, self.second.spot, step), _STATIONS, strict=True))
 
 
 class Opposed:
     """Finds, at a step, two losses in its gradients that oppose each other."""
 
-    def __init__(self, buckets: Buckets) -> None:
+    def __init__(self, buckets: Buckets, flow: Flow) -> None:
         self._buckets = buckets
-        self._claims: dict[int, frozenset[Claim]] = {}
+        self._flow = flow
+        self._pulls: dict[int, frozenset[Pull]] = {}
         self._scopes: dict[tuple[int, tuple[int, int] | None], Assignments] = {}
 
-    def at(
-        self, step: Happening, state: BucketState
-    ) -> tuple[Contribution, Contribution, str] | None:
-        """Return the two, in the order in which they came, and the output that both pull at."""
+    def at(self, step: Happening, state: BucketState) -> Opposition | None:
+        """Return the two, in the order in which they came."""
         assert step.event is not None
         owner = step.event.owner
         held = [
@@ -69,43 +94,137 @@ class Opposed:
         ]
         if not any(each.fills - {owner} for each in held):
             return None  # neither is another's loss
+        mine = {_last(bucket) for bucket in step.event.buckets}
         for first, second in combinations(held, 2):
-            output = self._contested(first, second, step)
-            if output:
-                return first, second, output
+            found = _contest(self._pulls_at(first), self._pulls_at(second), mine)
+            if found:
+                return Opposition(first, second, OPPOSED, _sides(found))
+        for each in held:
+            found_in_sum = self._within(each, owner, mine)
+            if found_in_sum is not None:
+                return found_in_sum
         return None
 
-    def _contested(self, one: Contribution, other: Contribution, step: Happening) -> str:
-        assert step.event is not None
-        for network, handed, side in self._claims_of(one):
-            if (network, handed, not side) in self._claims_of(other):
-                last = network.rsplit(".", 1)[-1]
-                if any(_last(bucket) == last for bucket in step.event.buckets):
-                    return f"{network}({handed})"
-        return ""
+    def _within(self, held: Contribution, owner: str, mine: set[str]) -> Opposition | None:
+        """Look into one loss that also trains others, whose output the owner's network judges."""
+        backward = self._backward_at(held)
+        loss = _loss_of(backward.node) if backward is not None else None
+        if backward is None or loss is None or _OTHERWISE.search(_text_around(backward)):
+            return None
+        given = self._given(backward)
+        for other in sorted(held.fills - {owner}):
+            made_by = {_last(each) for each in self._buckets.holdings_of(other)}
+            if made_by & mine or not self._steps_on(other, held):
+                continue  # one network, or a loss that is the owner's alone
+            through = Passage(mine, made_by)
+            contested = self._pulls_at(held)
+            found = _contest(
+                contested, [each for each in contested if through.is_handed(each.call, given)], mine
+            )
+            if found:
+                return Opposition(held, held, OPPOSED, _sides(found))
+            summed = _other_loss(loss, given, through, owner, other)
+            if summed:
+                return Opposition(held, held, SUMMED, {"output": summed})
+        return None
 
-    def _claims_of(self, held: Contribution) -> frozenset[Claim]:
+    def _steps_on(self, owner: str, held: Contribution) -> bool:
+        return any(
+            each.spot == held.spot
+            for step in self._buckets.happenings
+            if step.kind is EventKind.STEP and step.event is not None and step.event.owner == owner
+            for bucket in step.event.buckets
+            for number, _ in self._flow.reached.get(id(step), {}).get(bucket, ())
+            for each in self._flow.states[number][0].contributions
+        )
+
+    def _backward_at(self, held: Contribution) -> Happening | None:
         for each in self._buckets.happenings:
             if each.kind is EventKind.BACKWARD and each.spot == held.spot:
-                found = self._claims.get(id(each))
-                if found is None:
-                    found = self._claims[id(each)] = self._read(each)
-                return found
-        return frozenset()
+                return each
+        return None
 
-    def _read(self, backward: Happening) -> frozenset[Claim]:
-        loss = _loss_of(backward.node)
-        if loss is None:
+    def _pulls_at(self, held: Contribution) -> frozenset[Pull]:
+        backward = self._backward_at(held)
+        if backward is None:
             return frozenset()
+        found = self._pulls.get(id(backward))
+        if found is None:
+            loss = _loss_of(backward.node)
+            read = pulls(loss, self._given(backward)) if loss is not None else ()
+            found = self._pulls[id(backward)] = frozenset(read)
+        return found
+
+    def _given(self, backward: Happening) -> Assignments:
         key = (id(backward.unit), backward.scope)
-        given = self._scopes.get(key)
-        if given is None:
-            given = self._scopes[key] = assignments_around(backward)
-        return frozenset(
-            claim
-            for each in given.behind(loss)
-            if isinstance(each, ast.Call) and (claim := _claim(each, given)) is not None
-        )
+        if key not in self._scopes:
+            self._scopes[key] = assignments_around(backward)
+        return self._scopes[key]
+
+
+def _contest(
+    some: frozenset[Pull], others: Sequence[Pull] | frozenset[Pull], mine: set[str]
+) -> tuple[Pull, Pull] | None:
+    """Return two that pull the same output of these networks apart."""
+    for one, other in product(some, others):
+        if one.network.rsplit(".", 1)[-1] in mine and one.opposes(other):
+            return one, other
+    return None
+
+
+def _sides(found: tuple[Pull, Pull]) -> dict[str, str]:
+    one = min(found, key=lambda each: each.up)
+    if one.to:
+        return {"output": one.output, "one": f"from {one.to}", "two": "to it"}
+    return {"output": one.output, "one": "down", "two": "up"}
+
+
+def _other_loss(
+    loss: ast.expr, given: Assignments, through: Passage, owner: str, other: str
+) -> str:
+    """Return a term of the sum that by its name is the maker's, and comes through the judge."""
+    if not (_has_role(owner, _JUDGES) and _has_role(other, _MAKERS)):
+        return ""
+    if any(_has_role(each, _JUDGES | _MAKERS) for each in names_of_sum(loss, given)):
+        return ""  # one loss by its name
+    named = list(terms(loss, given))
+    own = [
+        each.node
+        for each in named
+        if _is_for(each.names, _JUDGES, _MAKERS) and through.passes(each.node, given)
+    ]
+    for each in named if own else ():
+        if _is_for(each.names, _MAKERS, _JUDGES | _SAMPLES) and through.passes(
+            each.node, given, handed=True
+        ):
+            return each.names[0]
+    return ""
+
+
+def _is_for(names: tuple[str, ...], these: frozenset[str], those: frozenset[str]) -> bool:
+    return any(_has_role(each, these) for each in names) and not any(
+        _has_role(each, those) for each in names
+    )
+
+
+def _has_role(name: str, role: frozenset[str]) -> bool:
+    return any(word in role for word in _roles(name))
+
+
+def _roles(name: str) -> Iterator[str]:
+    for word in words_of(name):
+        yield word
+        for kind in _KINDS:
+            if word.endswith(kind):
+                yield word.removesuffix(kind)
+
+
+def _text_around(backward: Happening) -> str:
+    lines = backward.unit.source.text.splitlines()
+    if backward.scope is None:
+        return backward.unit.source.text
+    first, last = backward.scope
+    return "\n".join(lines[first - 1 : last])
 
 
 def _loss_of(node: ast.AST) -> ast.expr | None:
@@ -115,63 +234,6 @@ def _loss_of(node: ast.AST) -> ast.expr | None:
     if isinstance(node.func, ast.Attribute) and not node.args:
         return node.func.value
     return node.args[0] if node.args else None
-
-
-def _claim(call: ast.Call, given: Assignments) -> Claim | None:
-    """Return what `criterion(output, target)` says of a network's output."""
-    if len(call.args) + len(call.keywords) != 2 or not call.args:
-        return None
-    target = call.args[1] if len(call.args) == 2 else call.keywords[0].value
-    side = _side(target, given)
-    if side is None:
-        return None
-    output = _network_call(call.args[0], given)
-    if output is None or not output.args:
-        return None
-    network = path_of(output.func)
-    handed = ", ".join(ast.unparse(each) for each in output.args)
-    return (network, handed.replace(".detach()", ""), side) if network else None
-
-
-def _network_call(node: ast.expr, given: Assignments, depth: int = 0) -> ast.Call | None:
-    if depth > 4:
-        return None
-    if isinstance(node, ast.Name | ast.Attribute):
-        values = given.before(path_of(node), node.lineno)
-        return _network_call(values[0], given, depth + 1) if len(values) == 1 else None
-    if not isinstance(node, ast.Call):
-        return None
-    name = path_of(node.func).rsplit(".", 1)[-1]
-    method = node.func.attr if isinstance(node.func, ast.Attribute) else name
-    if method not in _SAME_VALUES:
-        return node
-    if isinstance(node.func, ast.Attribute) and path_of(node.func.value) not in ("torch", "F"):
-        return _network_call(node.func.value, given, depth + 1)
-    return _network_call(node.args[0], given, depth + 1) if node.args else None
-
-
-def _side(node: ast.expr, given: Assignments, depth: int = 0) -> bool | None:
-    """Return whether a target is all ones, or all zeros; None where it cannot be told."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
-        return node.value >= 0.5 if 0 <= node.value <= 1 else None
-    if depth > 4:
-        return None
-    if isinstance(node, ast.Name | ast.Attribute):
-        values = given.before(path_of(node), node.lineno)
-        return _side(values[0], given, depth + 1) if len(values) == 1 else None
-    if not isinstance(node, ast.Call):
-        return None
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else path_of(node.func)
-    if name in _ONES or name in _ZEROS:
-        return name in _ONES
-    if name in _FULL:
-        filled = [*node.args, *(each.value for each in node.keywords if each.arg == "fill_value")]
-        return _side(filled[0 if name == "fill_" else -1], given, depth + 1) if filled else None
-    if name not in _SAME_VALUES:
-        return None
-    if isinstance(node.func, ast.Attribute):
-        return _side(node.func.value, given, depth + 1)
-    return _side(node.args[0], given, depth + 1) if node.args else None
 
 
 def _last(bucket: str) -> str:

@@ -10,6 +10,7 @@ from zerograd.static.engine.ir import Happening
 from zerograd.static.engine.stores import statements_in
 
 _DEEPEST = 6
+_WITHOUT = ("no_grad", "inference_mode")
 
 
 class Assignments:
@@ -17,6 +18,8 @@ class Assignments:
 
     def __init__(self, tree: ast.Module, scope: tuple[int, int] | None) -> None:
         self._given: dict[str, list[tuple[int, ast.expr, bool]]] = {}
+        self._cut_off: list[tuple[int, int]] = []  # lines that compute nothing to go back through
+        self._tree = tree
         body: list[ast.stmt] = tree.body
         if scope is not None:
             body = [each for each in _functions(tree) if (each.lineno, each.end_lineno) == scope]
@@ -24,12 +27,36 @@ class Assignments:
             if scope is None and isinstance(part, ast.FunctionDef | ast.ClassDef):
                 continue
             for node in statements_in([part]):
-                if isinstance(node, ast.Assign) and len(node.targets) == 1:
-                    self._note(node.targets[0], node.value, False)
-                elif isinstance(node, ast.AugAssign):
-                    self._note(node.target, node.value, True)
+                self._read(node)
+
+    def _read(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            self._note(node.targets[0], node.value, False)
+        elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Sub):
+            self._note(node.target, _placed(ast.UnaryOp(ast.USub(), node.value), node.value), True)
+        elif isinstance(node, ast.AugAssign):
+            self._note(node.target, node.value, True)
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            filled = node.value.func
+            if isinstance(filled, ast.Attribute) and filled.attr == "fill_":
+                of_data = isinstance(filled.value, ast.Attribute) and filled.value.attr == "data"
+                target = filled.value.value if of_data else filled.value  # type: ignore[attr-defined]
+                self._note(target, node.value, False)
+        elif isinstance(node, ast.With):
+            text = [path_of(each.context_expr.func) for each in node.items if _is_call(each)]  # type: ignore[attr-defined]
+            if any(each.endswith(_WITHOUT) for each in text):
+                self._cut_off.append((node.lineno, node.end_lineno or node.lineno))
 
     def _note(self, target: ast.expr, value: ast.expr, adds: bool) -> None:
+        if isinstance(target, ast.Tuple):
+            for number, each in enumerate(target.elts):
+                if isinstance(value, ast.Tuple):
+                    if len(value.elts) == len(target.elts):
+                        self._note(each, value.elts[number], adds)
+                else:
+                    index = ast.copy_location(ast.Constant(number), value)
+                    self._note(each, _placed(ast.Subscript(value, index, ast.Load()), value), adds)
+            return
         path = path_of(target)
         if path:
             self._given.setdefault(path, []).append((value.lineno, value, adds))
@@ -41,6 +68,30 @@ class Assignments:
             if at < line:
                 found = [*found, value] if adds else [value]
         return found
+
+    def lasting(self, path: str) -> ast.expr | None:
+        """Return the constant that the file gives `path`, if it is one and always the same."""
+        given = [
+            each.value
+            for each in statements_in(self._tree.body)
+            if isinstance(each, ast.Assign) and any(path_of(one) == path for one in each.targets)
+        ]
+        same = {each.value for each in given if isinstance(each, ast.Constant)}
+        known = all(isinstance(each, ast.Constant) for each in given)
+        return given[0] if known and len(same) == 1 else None
+
+    def is_cut_off(self, node: ast.expr) -> bool:
+        """Does it stand where no graph is built?"""
+        return any(first <= node.lineno <= last for first, last in self._cut_off)
+
+    def of_function(self, name: str) -> tuple[Assignments, list[ast.expr]] | None:
+        """Return the assignments of the one function of that name, and what it returns."""
+        named = [each for each in _functions(self._tree) if getattr(each, "name", "") == name]
+        if len(named) != 1:
+            return None
+        inside = statements_in([named[0]])
+        returned = [each.value for each in inside if isinstance(each, ast.Return) and each.value]
+        return Assignments(self._tree, (named[0].lineno, named[0].end_lineno or 0)), returned
 
     def behind(self, node: ast.expr, depth: int = 0) -> Iterator[ast.AST]:
         """Yield `node`, and all that the names in it were computed from."""
@@ -60,3 +111,11 @@ def _functions(tree: ast.Module) -> Iterator[ast.stmt]:
     for each in statements_in(tree.body):
         if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
             yield each
+
+
+def _is_call(item: ast.withitem) -> bool:
+    return isinstance(item.context_expr, ast.Call)
+
+
+def _placed(made: ast.expr, like: ast.expr) -> ast.expr:
+    return ast.copy_location(made, like)

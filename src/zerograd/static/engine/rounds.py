@@ -30,7 +30,7 @@ def cycle_of(loop: Loop, program: Program, atoms: dict[str, int]) -> Cycle:
     """Return what is known of each round of a cycle, the first round of the loop first."""
     if not any("%" in key for key in atoms):
         return NO_CYCLE
-    counter = _counted(loop.node)
+    counter = _counted(loop)
     if counter is None:
         return NO_CYCLE
     name, start = counter
@@ -66,20 +66,20 @@ def _truths(number: int, test: ast.expr, name: str, rounds: range) -> list[int]:
     return [number * 2 + (each is is_positive(test)) for each in truths if each is not None]
 
 
-def _counted(loop: ast.AST | None) -> tuple[str, int] | None:
+def _counted(loop: Loop) -> tuple[str, int] | None:
     """Return the counter and where it starts, if it goes up by one each round and only so."""
     counter = counter_of(loop)
     if counter is None:
         return None
-    assert isinstance(loop, ast.For)
-    for call in ast.walk(loop.iter):
+    assert isinstance(loop.node, ast.For) and loop.over is not None
+    for call in ast.walk(loop.over):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
             given = [*call.args[1:], *(each.value for each in call.keywords if each.arg == "start")]
             if call.func.id == "range" and len(call.args) > 2:
                 return None
             if call.func.id == "enumerate" and not all(map(is_number, given)):
                 return None  # counted on from what was done before
-    return None if counter[0] in names_stored(loop.body) else counter
+    return None if counter[0] in names_stored(loop.node.body) else counter
 
 
 def _period(test: ast.expr, name: str) -> int:

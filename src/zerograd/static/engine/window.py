@@ -60,7 +60,7 @@ class Window:
         self.steps = [step]  # the last of each optimizer that the guard lets through
         self.cleared = False  # under the same guard as the step
         self.emptied = False  # at every micro-batch: what it holds is no sum, and has no tail
-        self.index = counter_of(step.loop.node) if step.loop is not None else None
+        self.index = counter_of(step.loop) if step.loop is not None else None
 
     def text(self, node: ast.AST) -> str:
         return self.unit.source.segment(node)
