@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from typing import TYPE_CHECKING, NamedTuple
 
 from zerograd.lifecycle.events import EventKind, Spot
@@ -49,6 +49,7 @@ _JUDGES = frozenset(
     ("d", "dis", "disc", "discrim", "discriminator", "critic", "critics", "q", "qf")
 )
 _MAKERS = frozenset(("g", "gen", "generator", "actor", "policy", "pi"))
+_MOST_PULLS = 64
 _SAMPLES = frozenset(("fake", "real", "f", "r"))  # of the judge's own: loss_g_fake
 _KINDS = ("fake", "real", "loss")  # lossDfake
 # What is frozen for a while is not filled, and a reversed gradient pulls the other way.
@@ -80,7 +81,8 @@ class Opposed:
     def __init__(self, buckets: Buckets, flow: Flow) -> None:
         self._buckets = buckets
         self._flow = flow
-        self._pulls: dict[int, frozenset[Pull]] = {}
+        self._pulls: dict[int, tuple[Pull, ...]] = {}
+        self._sums: dict[tuple[Spot, frozenset[str], str], tuple[str, dict[str, str]] | None] = {}
         self._scopes: dict[tuple[int, tuple[int, int] | None], Assignments] = {}
 
     def at(self, step: Happening, state: BucketState) -> Opposition | None:
@@ -100,12 +102,17 @@ class Opposed:
             if found:
                 return Opposition(first, second, OPPOSED, _sides(found))
         for each in held:
-            found_in_sum = self._within(each, owner, mine)
-            if found_in_sum is not None:
-                return found_in_sum
+            key = (each.spot, each.fills, owner)
+            if key not in self._sums:
+                self._sums[key] = self._within(each, owner, mine)
+            told = self._sums[key]
+            if told is not None:
+                return Opposition(each, each, *told)
         return None
 
-    def _within(self, held: Contribution, owner: str, mine: set[str]) -> Opposition | None:
+    def _within(
+        self, held: Contribution, owner: str, mine: set[str]
+    ) -> tuple[str, dict[str, str]] | None:
         """Look into one loss that also trains others, whose output the owner's network judges."""
         backward = self._backward_at(held)
         loss = _loss_of(backward.node) if backward is not None else None
@@ -122,10 +129,10 @@ class Opposed:
                 contested, [each for each in contested if through.is_handed(each.call, given)], mine
             )
             if found:
-                return Opposition(held, held, OPPOSED, _sides(found))
+                return OPPOSED, _sides(found)
             summed = _other_loss(loss, given, through, owner, other)
             if summed:
-                return Opposition(held, held, SUMMED, {"output": summed})
+                return SUMMED, {"output": summed}
         return None
 
     def _steps_on(self, owner: str, held: Contribution) -> bool:
@@ -144,15 +151,15 @@ class Opposed:
                 return each
         return None
 
-    def _pulls_at(self, held: Contribution) -> frozenset[Pull]:
+    def _pulls_at(self, held: Contribution) -> tuple[Pull, ...]:
         backward = self._backward_at(held)
         if backward is None:
-            return frozenset()
+            return ()
         found = self._pulls.get(id(backward))
         if found is None:
             loss = _loss_of(backward.node)
             read = pulls(loss, self._given(backward)) if loss is not None else ()
-            found = self._pulls[id(backward)] = frozenset(read)
+            found = self._pulls[id(backward)] = tuple(islice(read, _MOST_PULLS))
         return found
 
     def _given(self, backward: Happening) -> Assignments:
@@ -163,7 +170,7 @@ class Opposed:
 
 
 def _contest(
-    some: frozenset[Pull], others: Sequence[Pull] | frozenset[Pull], mine: set[str]
+    some: Sequence[Pull], others: Sequence[Pull], mine: set[str]
 ) -> tuple[Pull, Pull] | None:
     """Return two that pull the same output of these networks apart."""
     for one, other in product(some, others):

@@ -88,21 +88,22 @@ class Passage:
         """Does it come through one of the networks; with `handed`, out of a maker before?"""
         return any(
             not handed or self.is_handed(each, inside)
-            for each, inside in _calls(node, given, self._networks, 0)
+            for each, inside in _calls(node, given, self._networks, 0, set())
         )
 
     def is_handed(self, call: ast.Call, given: Assignments) -> bool:
         """Is a network handed what a maker made, not cut off from it?"""
         handed = [*call.args, *(each.value for each in call.keywords)]
-        return any(True for each in handed for _ in _calls(each, given, self._makers, 0))
+        return any(True for each in handed for _ in _calls(each, given, self._makers, 0, set()))
 
 
 def _calls(
-    node: ast.expr, given: Assignments, networks: set[str], depth: int
+    node: ast.expr, given: Assignments, networks: set[str], depth: int, seen: set[int]
 ) -> Iterator[tuple[ast.Call, Assignments]]:
     """Yield the calls of these networks that gradients come back to from `node`."""
-    if depth > _DEEPEST or given.is_cut_off(node):
+    if depth > _DEEPEST or id(node) in seen or given.is_cut_off(node):
         return
+    seen.add(id(node))
     if isinstance(node, ast.Attribute) and node.attr in _CUTS:
         return
     if isinstance(node, ast.Call):
@@ -115,12 +116,12 @@ def _calls(
             found = given.of_function(path[-1])
             for returned in found[1] if found is not None else ():
                 assert found is not None
-                yield from _calls(returned, found[0], networks, depth + 1)
+                yield from _calls(returned, found[0], networks, depth + 1, seen)
     path_here = path_of(node) if isinstance(node, ast.Name | ast.Attribute) else ""
     values = given.before(path_here, node.lineno) if path_here else []
     inner: Iterable[ast.AST] = values or ast.iter_child_nodes(node)
     for each in inner:
         if isinstance(each, ast.expr):
-            yield from _calls(each, given, networks, depth + 1)
+            yield from _calls(each, given, networks, depth + 1, seen)
         elif isinstance(each, ast.keyword):
-            yield from _calls(each.value, given, networks, depth + 1)
+            yield from _calls(each.value, given, networks, depth + 1, seen)
