@@ -319,8 +319,11 @@ def _judge_bucket(states: States, event: Event, rule: Rule) -> Verdict | None:
     known = {literal for literals, broken, _ in judged if broken for literal in literals}
     for literal in sorted(known):
         # A state that does not know the condition could be on either side of it, unless the
-        # condition is only asked where something else holds that does not hold there.
-        ruled_out = {(key, not truth) for key, truth in _asked_under(literal, judged)}
+        # condition is only asked where something else holds that does not hold there. A clear
+        # that is missing on some path may well be on another that is as good.
+        missing = rule.after_step and rule.over is Over.ANY
+        under = {literal} if missing else _asked_under(literal, judged)
+        ruled_out = {(key, not truth) for key, truth in under}
         side = [
             (broken, state) for literals, broken, state in judged if ruled_out.isdisjoint(literals)
         ]

@@ -11,6 +11,7 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.stores import statements_in
+from zerograd.static.engine.taken import takes
 from zerograd.static.engine.unit import ClassUnit, FunctionNode, Unit
 from zerograd.static.engine.unused import is_used
 from zerograd.static.engine.words import is_optimizer_class, is_optimizer_name
@@ -69,6 +70,8 @@ def kept_idle(program: Program) -> Iterator[Finding]:
             clear = _cleared_before_a_loss(cls, name) if others else None
             if clear is None or _BY_NAME.search(unit.text_of(cls.node)):
                 continue
+            if takes(unit.text_of(cls.node)):
+                continue  # gradients that another one steps on, as a worker's are
             if any(is_used(each, {name}, {"prepare"}) for each in ast.walk(unit.source.tree)):
                 continue
             project = program.project
