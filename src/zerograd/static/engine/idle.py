@@ -70,8 +70,6 @@ def kept_idle(program: Program) -> Iterator[Finding]:
             clear = _cleared_before_a_loss(cls, name) if others else None
             if clear is None or _BY_NAME.search(unit.text_of(cls.node)):
                 continue
-            if takes(unit.text_of(cls.node)):
-                continue  # gradients that another one steps on, as a worker's are
             if any(is_used(each, {name}, {"prepare"}) for each in ast.walk(unit.source.tree)):
                 continue
             project = program.project
@@ -107,8 +105,8 @@ def _cleared_before_a_loss(cls: ClassUnit, name: str) -> ast.Call | None:
     """Return the clear of it that a plain backward follows in the same method."""
     for method in cls.methods.values():
         text = cls.unit.text_of(method)
-        if f"self.{name}.zero_grad(" not in text or _BY_HAND.search(text):
-            continue
+        if f"self.{name}.zero_grad(" not in text or _BY_HAND.search(text) or takes(text):
+            continue  # or another one steps on what is taken, as on a worker's gradients
         calls = [each for each in ast.walk(method) if isinstance(each, ast.Call)]
         clears = [each for each in calls if path_of(each.func) == f"self.{name}.zero_grad"]
         losses = [each for each in calls if getattr(each.func, "attr", "") == "backward"]

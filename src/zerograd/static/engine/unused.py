@@ -14,6 +14,7 @@ from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening, Loop
+from zerograd.static.engine.taken import is_taken_by_hand
 from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.words import is_scheduler_name, words_of
 
@@ -75,6 +76,7 @@ def unused(
             told.add(optimizer.key)  # say it once
             text = _without_comments(node.unit.source.lines)
             certain = handed is Handed.TO_NOBODY and not _measures(text) and not program.entrusted
+            certain = certain and not is_taken_by_hand(node)  # a worker's, that others step on
             yield replace(_finding(node, node.name, certain, instead), trail=_trail(node, buckets))
     for owner in buckets.optimizers.keys() - steps.keys() - told:
         yield from _cleared_among_others(owner, buckets)
