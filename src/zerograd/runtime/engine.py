@@ -84,6 +84,7 @@ def _level_of(real: logging.Logger) -> tuple[Callable[[Any], int], Callable[[Any
                 frame = frame_at(leg.near)
             except ValueError:
                 frame = frame_at()
+            # As in `Ride.ticks`, written out: a call of it would cost more than all the rest.
             if frame.f_lasti == leg.at and frame.f_code is leg.code:
                 turn = leg.turn
                 if turn is None:

@@ -1,4 +1,4 @@
-"""What we rely on in torch beyond its documentation: no module but this and `engine` knows it.
+"""What we rely on in torch beyond its documentation: `engine` and `fsdp_facts` know the rest.
 
 Each fact is pinned in `tests/runtime/test_torch_facts.py`, so that a new torch
 fails there first, in plain words.

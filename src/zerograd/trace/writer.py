@@ -357,13 +357,3 @@ def _folded(iteration: int, counts: Mapping[str, int]) -> dict[str, Any]:
 
 def _without_backward(event: Event) -> Event:
     return replace(event, backward="") if event.backward else event
-
-
-def _worded(value: Any) -> Any:
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {str(key): _worded(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_worded(item) for item in value]
-    return value

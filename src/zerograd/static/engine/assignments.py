@@ -7,10 +7,11 @@ import re
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
-from zerograd.static.engine.emit import emit, is_false, is_part
+from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.expressions import evaluate
 from zerograd.static.engine.frame import Frame, path_of
-from zerograd.static.engine.gradients import is_made_of_itself, touch, wipe_unknown
+from zerograd.static.engine.given import assign_gradient, peek
+from zerograd.static.engine.gradients import touch
 from zerograd.static.engine.ir import (
     Haze,
     Reset,
@@ -18,7 +19,6 @@ from zerograd.static.engine.ir import (
 from zerograd.static.engine.items import appended
 from zerograd.static.engine.keepers import keep
 from zerograd.static.engine.keys import joined, keys_of
-from zerograd.static.engine.lending import lender
 from zerograd.static.engine.training import clear
 from zerograd.static.engine.updates import uses_gradient
 from zerograd.static.engine.values import (
@@ -48,8 +48,6 @@ from zerograd.static.engine.words import (
     is_scaler_name,
     words_of,
 )
-
-_ZEROS = frozenset(("zeros", "zeros_like", "new_zeros"))
 
 
 def assign(frame: Frame, node: ast.Assign) -> None:
@@ -137,7 +135,7 @@ def assign_annotated(frame: Frame, node: ast.AnnAssign) -> None:
 def _store(frame: Frame, node: ast.stmt, target: ast.expr, value: Value, right: ast.expr) -> None:
     if type(target) is ast.Attribute:
         if target.attr in ("grad", "_grad"):
-            _assign_gradient(frame, target, value, right)
+            assign_gradient(frame, target, value, right)
             return
         if target.attr == "requires_grad":
             _assign_requirement(frame, target, value)
@@ -150,7 +148,7 @@ def _store(frame: Frame, node: ast.stmt, target: ast.expr, value: Value, right: 
             return
         if target.attr == "data":
             if of_gradient and not frame.unit.mentions_gradient(right):
-                _assign_gradient(frame, target.value, value, right)
+                assign_gradient(frame, target.value, value, right)
             return
     elif type(target) is ast.Name and frame.unit.mentions_gradient(right):
         current = frame.lookup(target.id)
@@ -178,55 +176,6 @@ def _assign_step(frame: Frame, target: ast.Attribute, value: Value) -> None:
     seen = isinstance(value, Function) and not value.unit.mentions(value.node, "grad")
     if isinstance(optimizer, Optimizer) and not seen:
         optimizer.clears_itself = True
-
-
-def _assign_gradient(frame: Frame, target: ast.expr, value: Value, right: ast.expr) -> None:
-    """`p.grad = …`: None and zeros clear, all else is a gradient given by hand."""
-    holder = target.value if isinstance(target, ast.Attribute) else target
-    owner = peek(frame, holder)
-    if isinstance(owner, Gradient):
-        owner = owner.of
-    if isinstance(owner, Tensor) or owner is NOTHING:
-        frame.emit(Haze(None, whole=False))  # somebody's gradient, given by hand
-        return
-    to_none = isinstance(right, ast.Constant) and right.value is None
-    zeros = isinstance(right, ast.Call) and path_of(right.func).rsplit(".", 1)[-1] in _ZEROS
-    zero = isinstance(right, ast.Constant) and right.value == 0 and not to_none
-    if to_none or zeros or zero:
-        wipe_unknown(frame, owner)
-        emit(
-            frame,
-            EventKind.CLEAR,
-            target,
-            keys=keys_of(owner),
-            some=is_part(owner),
-            name=path_of(holder),
-            to_none=to_none,
-        )
-        if not to_none:
-            frame.emit(Reset(keys_of(owner), present=True))  # there now, and zero
-    elif is_made_of_itself(frame, owner, right):
-        # Averaged over ranks, say: what was in it is in it still. Who has nothing in it, or
-        # what a step has used, does something else, and is not for us to judge.
-        frame.emit(Haze(keys_of(owner), whole=True, spent=True, empty=True))
-    else:
-        emit(
-            frame,
-            EventKind.ASSIGN,
-            target,
-            keys=keys_of(owner),
-            name=path_of(holder),
-            lender=lender(owner, value),
-        )
-
-
-def peek(frame: Frame, node: ast.expr) -> Value:
-    """Evaluate without counting the reading of a gradient as its use."""
-    program = frame.program
-    before, program.peeking = program.peeking, True
-    value = evaluate(frame, node)
-    program.peeking = before
-    return value
 
 
 def _assign_requirement(frame: Frame, target: ast.Attribute, value: Value) -> None:
@@ -322,7 +271,7 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
         frame.assign(target.id, program.christened(frame, value, target.id))
     elif type(target) is ast.Attribute:
         if target.attr in ("grad", "_grad"):  # one of several targets
-            _assign_gradient(frame, target, value, target)
+            assign_gradient(frame, target, value, target)
             return
         owner = peek(frame, target.value)
         path = path_of(target)
@@ -392,11 +341,3 @@ def _unpack(frame: Frame, target: ast.Tuple | ast.List, value: Value) -> None:
             bind(frame, each, Named(f"{value.path}[{number}]"))
         else:
             bind(frame, each, NOTHING)
-
-
-def delete(frame: Frame, node: ast.Delete) -> None:
-    """`del p.grad` is a clear."""
-    for target in node.targets:
-        if isinstance(target, ast.Attribute) and target.attr == "grad":
-            owner = peek(frame, target.value)
-            emit(frame, EventKind.CLEAR, target, keys=keys_of(owner), name=path_of(target.value))

@@ -12,7 +12,7 @@ from zerograd.static.engine.endings import is_empty
 from zerograd.static.engine.frame import Frame, plain_name
 from zerograd.static.engine.gradients import gradient_method, set_gradient, sets_gradient
 from zerograd.static.engine.ir import Haze, has_effect
-from zerograd.static.engine.items import appended, mapped
+from zerograd.static.engine.items import items_by, mapped
 from zerograd.static.engine.keepers import ask_made, ask_trusted, tell
 from zerograd.static.engine.keys import comes_from, keys_of
 from zerograd.static.engine.scalers import hand_scaler, run_scaler, scaler_method
@@ -355,37 +355,13 @@ def _container_method(
     frame: Frame, node: ast.Call, base: Several | Mapping, name: str, arguments: Arguments
 ) -> Value:
     if isinstance(base, Several):
-        if name == "append" and arguments.positional:
-            item = appended(frame, arguments.first())
-            # made on one branch or on another, it is appended once
-            known = isinstance(item, Optimizer) and item.ident in {e.ident for e in base.items}
-            if not known:
-                base.items.append(item)
-        elif name == "extend" and arguments.positional:
-            base.items.extend(
-                arguments.first().items  # type: ignore[attr-defined]
-                if isinstance(arguments.first(), Several)
-                else [arguments.first()]
-            )
-        elif name in ("step", "zero_grad"):
+        if name in ("step", "zero_grad"):
             for each in base.items:
                 _method(frame, node, each, name)
-        elif name in OF_MODULES and not base.open and keys_of(base):  # of a ModuleList
+            return NOTHING
+        if name in OF_MODULES and not base.open and keys_of(base):  # of a ModuleList
             return thing_method(frame, node, base, name, arguments)
-        elif name == "values":  # of a dict whose keys are not known
-            return base
-        elif name == "items":
-            return Several([Several([NOTHING, each]) for each in base.items], base.open)
-        return NOTHING
-    if name == "values":
-        return Several(list(base.items.values()))
-    if name == "items":
-        return Several([Several([Constant(key), item]) for key, item in base.items.items()])
-    if name in ("get", "pop") and isinstance(arguments.first(), Constant):
-        return base.items.get(arguments.first().value, NOTHING)  # type: ignore[attr-defined]
-    if name == "update" and isinstance(arguments.first(), Mapping):
-        base.items.update(arguments.first().items)  # type: ignore[attr-defined]
-    return NOTHING
+    return items_by(frame, base, name, arguments)
 
 
 def _engine_method(

@@ -10,9 +10,10 @@ import ast
 from collections.abc import Callable
 
 from zerograd.static.engine.arguments import Arguments
-from zerograd.static.engine.assignments import bind, peek
+from zerograd.static.engine.assignments import bind
 from zerograd.static.engine.expressions import evaluate
 from zerograd.static.engine.frame import Frame, path_of
+from zerograd.static.engine.given import peek
 from zerograd.static.engine.ir import (
     PAUSE,
     RETURN,

@@ -100,6 +100,27 @@ class EarlyClears(Steppers):
         nested = list(self._nested(node, node.loop))
         yield from nested or ([doubt] if doubt is not None else [])
 
+    def _step_before(self, clear: Happening, state: BucketState) -> Happening | None:
+        """Return the step that stands before the backward whose gradients are thrown away.
+
+        Accelerate lets step and clear through at the window's end only. There the clear drops
+        the last loss, because the step came before it: the order of these two is the fault.
+        """
+        assert clear.event is not None
+        filled = state.contributions[-1].spot
+        for each in self._buckets.happenings:
+            if (
+                each.kind is EventKind.STEP
+                and each.event is not None
+                and SYNC in each.guards & clear.guards
+                and each.loop is clear.loop
+                and not set(each.event.buckets).isdisjoint(clear.event.buckets)
+                and each.spot.path == filled.path
+                and each.spot.line < filled.line < clear.spot.line
+            ):
+                return each
+        return None
+
     def _sits_out(self, owner: str, guard: str) -> bool:
         """Does it step where a remainder is not zero? Then it leaves out one round of several."""
         text = guard.partition("|")[0]

@@ -1,4 +1,4 @@
-"""What a loop yields, and what a function is called with that is mapped over it."""
+"""What lists and dicts hold, what a loop yields, and what a mapped function is called with."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from zerograd.static.engine.values import (
     Mapping,
     Module,
     Named,
+    Optimizer,
     Params,
     Several,
     Value,
@@ -57,3 +58,30 @@ def appended(frame: Frame, item: Value) -> Value:
     part = Params(item.keys, one=item.one, filled=item.filled, part=True)
     part.picks = frame.program.picking
     return part
+
+
+def items_by(frame: Frame, base: Several | Mapping, name: str, arguments: Arguments) -> Value:
+    """Return what a method of a list or of a dict gives, and put in what it is handed."""
+    first = arguments.first()
+    if isinstance(base, Mapping):
+        if name == "values":
+            return Several(list(base.items.values()))
+        if name == "items":
+            return Several([Several([Constant(key), item]) for key, item in base.items.items()])
+        if name in ("get", "pop") and isinstance(first, Constant):
+            return base.items.get(first.value, NOTHING)
+        if name == "update" and isinstance(first, Mapping):
+            base.items.update(first.items)
+        return NOTHING
+    if name == "append" and arguments.positional:
+        item = appended(frame, first)
+        # made on one branch or on another, it is appended once
+        if not (isinstance(item, Optimizer) and item.ident in {e.ident for e in base.items}):
+            base.items.append(item)
+    elif name == "extend" and arguments.positional:
+        base.items.extend(first.items if isinstance(first, Several) else [first])
+    elif name == "values":  # of a dict whose keys are not known
+        return base
+    elif name == "items":
+        return Several([Several([NOTHING, each]) for each in base.items], base.open)
+    return NOTHING

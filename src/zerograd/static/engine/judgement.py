@@ -129,27 +129,6 @@ class Judgement(Leaks):
                 yield from self._absent(node)
         yield from self._still_awaiting()
 
-    def _step_before(self, clear: Happening, state: BucketState) -> Happening | None:
-        """Return the step that stands before the backward whose gradients are thrown away.
-
-        Accelerate lets step and clear through at the window's end only. There the clear drops
-        the last loss, because the step came before it: the order of these two is the fault.
-        """
-        assert clear.event is not None
-        filled = state.contributions[-1].spot
-        for each in self._buckets.happenings:
-            if (
-                each.kind is EventKind.STEP
-                and each.event is not None
-                and SYNC in each.guards & clear.guards
-                and each.loop is clear.loop
-                and not set(each.event.buckets).isdisjoint(clear.event.buckets)
-                and each.spot.path == filled.path
-                and each.spot.line < filled.line < clear.spot.line
-            ):
-                return each
-        return None
-
     def _at_step(self, node: Happening) -> Iterable[Finding]:
         assert node.event is not None
         found = list(self._judge(node, _AT_STEP, node.event.buckets))
@@ -166,15 +145,7 @@ class Judgement(Leaks):
         is_certain = loss is not None
         loss = loss or maybe_unscaled_loss(node, self._buckets, self._flow)
         if loss is not None:
-            finding = self._finding(node, "ZG303", INITIAL, is_certain)
-            names = {"owner": finding.owner, "scaler": node.scaler.split("@", 1)[0]}
-            yield replace(
-                finding,
-                spot=loss.spot,
-                message=NEVER_SCALED.format_map(names),
-                advice=SCALE_IT.format_map(names),
-                trail=(),
-            )
+            yield self._bypassed(node, loss.spot, NEVER_SCALED, SCALE_IT, is_certain)
 
     def _still_awaiting(self) -> Iterable[Finding]:
         """ZG302 on some path: the last step through a scaler is followed by no update."""
@@ -195,21 +166,27 @@ class Judgement(Leaks):
         if "[*]" in node.event.owner or is_second_of_a_round(node, self._buckets):
             return  # one of several, and not always the same one
         if is_unscaled_after_its_step(node, self._buckets, self._flow):
-            finding = self._finding(node, "ZG303", INITIAL, True)
-            names = {"owner": finding.owner, "scaler": node.scaler.split("@", 1)[0]}
-            yield replace(
-                finding,
-                spot=node.spot,
-                message=UNSCALED_AFTER.format_map(names),
-                advice=UNSCALE_BEFORE.format_map(names),
-                trail=(),
-            )
+            yield self._bypassed(node, node.spot, UNSCALED_AFTER, UNSCALE_BEFORE, True)
         for found in self._judge(node, _AT_UNSCALE, node.event.buckets):
             sure = found.certain and not may_be_updated(
                 node, self._buckets, self._program, self._varies_at(node)
             )
             sure = sure or is_called_off(node, self._buckets, self._program)
             yield replace(found, certain=sure and not self._is_doubted(node))
+
+    def _bypassed(
+        self, node: Happening, spot: Spot, message: str, advice: str, certain: bool
+    ) -> Finding:
+        """ZG303 in words of its own, told at `spot`."""
+        finding = self._finding(node, "ZG303", INITIAL, certain)
+        names = {"owner": finding.owner, "scaler": node.scaler.split("@", 1)[0]}
+        return replace(
+            finding,
+            spot=spot,
+            message=message.format_map(names),
+            advice=advice.format_map(names),
+            trail=(),
+        )
 
     def _states(self, node: Happening, bucket: str, *, certain_only: bool) -> States:
         known: dict[int, list[frozenset[Literal]]] = {}  # by the numbers of the states

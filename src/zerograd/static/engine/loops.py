@@ -6,10 +6,11 @@ import ast
 from collections.abc import Callable
 
 from zerograd.lifecycle.events import EventKind
-from zerograd.static.engine.assignments import bind, peek
+from zerograd.static.engine.assignments import bind
 from zerograd.static.engine.conditions import test_of
 from zerograd.static.engine.expressions import evaluate, evaluate_parts
 from zerograd.static.engine.frame import Frame, path_of
+from zerograd.static.engine.given import peek
 from zerograd.static.engine.ir import (
     BREAK,
     RETURN,

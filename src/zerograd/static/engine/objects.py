@@ -11,6 +11,7 @@ from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.ir import Doubt, Reset
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.picks import picks_in
+from zerograd.static.engine.ties import Ties
 from zerograd.static.engine.values import (
     BY_HAND,
     MADE,
@@ -65,7 +66,7 @@ class TooLong(Exception):
     """Reading has taken more work than a file is given."""
 
 
-class Objects(ABC):
+class Objects(Ties, ABC):
     """What has been made and met so far.
 
     A new object has a provisional key until it is first given a name; then the
@@ -73,6 +74,7 @@ class Objects(ABC):
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.fuel = FUEL  # expressions that may still be read
         self.frozen: frozenset[str] = frozenset()
         self.handing = False  # reading a generator whose items others work on
@@ -88,7 +90,6 @@ class Objects(ABC):
         self.handling = 0  # handlers of exceptions being read
         self.made: set[str] = set()
         self.networks: set[str] = set()
-        self.keepers: dict[str, frozenset[str]] = {}  # objects of elsewhere: optimizers they hold
         self.entrusted = False  # is an object of elsewhere made from the one that trains?
         self.told: dict[str, frozenset[str]] = {}  # modules of elsewhere: optimizers given to them
         self.asked: set[str] = set()  # networks with a method that gives one knows not what
@@ -99,8 +100,6 @@ class Objects(ABC):
         self._scalers: dict[str, Scaler] = {}
         self._owned: dict[str, frozenset[str]] = {}  # an optimizer's key: what it holds
         self._hands: dict[frozenset[str], Optimizer] = {}
-        self._derived: dict[str, frozenset[str]] = {}
-        self._attached: dict[tuple[str, str], Value] = {}
 
     @property
     def picks_some(self) -> bool:
@@ -380,30 +379,6 @@ class Objects(ABC):
 
     def freeze(self, keys: frozenset[str], frozen: bool) -> None:
         self.frozen = self.frozen | keys if frozen else self.frozen - keys
-
-    def derive(self, path: str, keys: frozenset[str]) -> None:
-        """Remember that an unseen call has made `path` from these networks."""
-        self._derived[path] = self._derived.get(path, frozenset()) | keys
-
-    def behind(self, value: Value) -> frozenset[str]:
-        """Return the networks that a thing known by its path only was made from."""
-        if isinstance(value, Instance):
-            return value.held
-        path = value.path if isinstance(value, Named) else getattr(value, "key", "")
-        return self._derived.get(path, frozenset())
-
-    def held_by(self, value: Value) -> frozenset[str]:
-        """Return what an object of a class that is not seen was made from."""
-        if not isinstance(value, Named):
-            return frozenset()
-        return self.behind(value) | self.keepers.get(value.path, frozenset())
-
-    def attach(self, key: str, name: str, value: Value) -> None:
-        """Remember `net.optim = …`."""
-        self._attached[key, name] = value
-
-    def attached(self, key: str, name: str) -> Value | None:
-        return self._attached.get((key, name))
 
 
 _NAMELESS = frozenset[type[Value]]((Constant, Named, External, Params, Gradient, Function, Class))

@@ -227,11 +227,11 @@ def _roles(name: str) -> Iterator[str]:
 
 
 def _text_around(backward: Happening) -> str:
-    lines = backward.unit.source.text.splitlines()
+    source = backward.unit.source
     if backward.scope is None:
-        return backward.unit.source.text
+        return source.text
     first, last = backward.scope
-    return "\n".join(lines[first - 1 : last])
+    return "\n".join(source.lines[first - 1 : last])
 
 
 def _loss_of(node: ast.AST) -> ast.expr | None:

@@ -10,8 +10,6 @@ from zerograd.static.engine.assignments import (
     assign,
     assign_annotated,
     assign_augmented,
-    delete,
-    peek,
 )
 from zerograd.static.engine.branches import Test, branch
 from zerograd.static.engine.choices import either, last_choice
@@ -20,6 +18,7 @@ from zerograd.static.engine.contexts import read_with
 from zerograd.static.engine.endings import ends_program, leaves
 from zerograd.static.engine.expressions import evaluate, evaluate_parts
 from zerograd.static.engine.frame import Frame, path_of
+from zerograd.static.engine.given import delete, peek
 from zerograd.static.engine.ir import (
     BREAK,
     CONTINUE,

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.findings import Finding
-from zerograd.rules import BY_CODE
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.unit import FunctionNode, Unit
+from zerograd.static.engine.unupdated import step_unupdated
 from zerograd.static.engine.words import is_scaler_name
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def tail_unupdated(program: Program) -> Iterator[Finding]:
                 and _is_called_again(unit, function)
                 and not _is_updated_elsewhere(program, function)
             ):
-                yield _finding(program, scaler, call)
+                yield step_unupdated(program, scaler, call)
 
 
 Place = tuple[ast.AST, list[ast.stmt]]  # what stands around a block, and what comes after in it
@@ -123,16 +123,3 @@ def _is_updated_elsewhere(program: Program, function: FunctionNode) -> bool:
     if any(_UPDATES.search(unit.text_of(each)) for each in around):
         return True
     return project is not None and project.is_updated_by_callers(unit.source, function.name)
-
-
-def _finding(program: Program, scaler: str, call: ast.Call) -> Finding:
-    rule = BY_CODE["ZG302"]
-    owner = path_of(call.args[0]) or "optimizer"
-    names = {"scaler": scaler, "call": "step", "owner": owner, "also": ""}
-    return Finding(
-        rule=rule,
-        spot=program.main.source.spot(call),
-        message=rule.summary.format_map(names),
-        advice=rule.advice.format_map(names),
-        owner=owner,
-    )

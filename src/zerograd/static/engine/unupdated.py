@@ -37,7 +37,7 @@ def unupdated(program: Program) -> Iterator[Finding]:
         names = {name for name, _ in uses.get(path, ())}
         if {"scale", "step"} <= names and names <= _OWN | _HARMLESS:
             yield from (
-                _finding(program, path, call)
+                step_unupdated(program, path, call)
                 for call in ast.walk(source.tree)
                 if isinstance(call, ast.Call)
                 and path_of(call.func) == f"{path}.step"
@@ -50,10 +50,11 @@ def _makes_scaler(value: ast.expr) -> bool:
     return isinstance(value, ast.Call) and path_of(value.func).endswith("GradScaler")
 
 
-def _finding(program: Program, path: str, call: ast.Call) -> Finding:
+def step_unupdated(program: Program, scaler: str, call: ast.Call) -> Finding:
+    """Tell of the step through a scaler that nothing updates after it."""
     rule = BY_CODE["ZG302"]
     owner = path_of(call.args[0]) or "optimizer"
-    names = {"scaler": path, "call": "step", "owner": owner, "also": ""}
+    names = {"scaler": scaler, "call": "step", "owner": owner, "also": ""}
     return Finding(
         rule=rule,
         spot=program.main.source.spot(call),

@@ -101,14 +101,7 @@ def is_clipped_too_late(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
     """
     assert clip.event is not None
     mine = set(clip.event.buckets)
-    beside = [
-        each
-        for each in buckets.happenings
-        if each.event is not None
-        and each.kind in (*_FILLS, EventKind.STEP, EventKind.CLEAR, EventKind.CLIP)
-        and not mine.isdisjoint(each.event.buckets)
-    ]
-    at = next(number for number, each in enumerate(beside) if each is clip)
+    beside, at = _beside(clip, buckets)
     moves = [each for each in beside[:at] if each.kind is not EventKind.CLEAR]
     if not moves or any(each.kind is not EventKind.CLEAR for each in beside[at + 1 :]):
         return False
@@ -146,14 +139,7 @@ def is_clipped_between(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
     if _is_made_good(clip, buckets, flow):
         return False
     mine = set(clip.event.buckets)
-    beside = [
-        each
-        for each in buckets.happenings
-        if each.event is not None
-        and each.kind in (*_FILLS, EventKind.STEP, EventKind.CLEAR, EventKind.CLIP)
-        and not mine.isdisjoint(each.event.buckets)
-    ]
-    at = next(number for number, each in enumerate(beside) if each is clip)
+    beside, at = _beside(clip, buckets)
     if at == 0 or at + 1 == len(beside):
         return False
     before, after = beside[at - 1], beside[at + 1]
@@ -173,6 +159,20 @@ def is_clipped_between(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
         return False
     lines = clip.unit.source.lines[before.spot.line : clip.spot.line - 1]
     return mine <= set(before.event.buckets) and not acts("\n".join(lines))
+
+
+def _beside(clip: Happening, buckets: Buckets) -> tuple[list[Happening], int]:
+    """Return all that is done to what it clips, and its own place among them."""
+    assert clip.event is not None
+    mine = set(clip.event.buckets)
+    beside = [
+        each
+        for each in buckets.happenings
+        if each.event is not None
+        and each.kind in (*_FILLS, EventKind.STEP, EventKind.CLEAR, EventKind.CLIP)
+        and not mine.isdisjoint(each.event.buckets)
+    ]
+    return beside, next(number for number, each in enumerate(beside) if each is clip)
 
 
 def _is_made_good(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
