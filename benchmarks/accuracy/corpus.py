@@ -40,6 +40,8 @@ SPLITS = {  # name in the corpus -> folder
     "seventh-development": "seventh_dev",
     "seventh-second": "seventh_second",
     "seventh-held-out": "seventh_held_out",
+    "eighth-development": "eighth_dev",
+    "eighth-held-out": "eighth_held_out",
 }
 
 
