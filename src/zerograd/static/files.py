@@ -52,8 +52,10 @@ NEVER = frozenset(
 )
 
 # A backward that is called or named, not only defined; a step; a gradient, not autograd.grad().
-_BACKWARD = re.compile(rb"[._]backward\b|(?<!def )\bbackward\(")
-_STEP_OR_GRAD = re.compile(rb"\.step\b|_step\(|\.grad\b(?!\s*\()")
+# Each pattern starts with its word: Python skips to that, and looks at what is before it there.
+_BACKWARD = re.compile(rb"backward(?:(?<=[._]backward)\b|(?<!def backward)(?<!\wbackward)\()")
+_STEP = re.compile(rb"step(?:(?<=\.step)\b|(?<=_step)\()")
+_GRAD = re.compile(rb"\.grad\b(?!\s*\()")
 
 Tell = Callable[[str], None]  # takes one line about something that could not be read
 
@@ -211,9 +213,10 @@ def may_train(data: bytes, words: Sequence[bytes] = ()) -> bool:
     """
     if b"zero_grad" in data:
         return True
-    if b"backward" in data and _BACKWARD.search(data) and _STEP_OR_GRAD.search(data):
+    goes_back = b"backward" in data and _BACKWARD.search(data)
+    if goes_back and (_STEP.search(data) or _GRAD.search(data)):
         return True
-    if b"optim." in data and b".parameters()" in data and b"for " in data:
+    if b".parameters()" in data and b"optim." in data and b"for " in data:
         return True  # it makes an optimizer and may hand it to another module's step
     return b"zerograd: allow" in data or any(word in data for word in words)
 
