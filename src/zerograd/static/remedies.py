@@ -26,6 +26,8 @@ class Remedy:
     edits: tuple[Edit, ...]
 
 
+_STEPS = ("step", "optimizer_step", "apply", "apply_gradients")  # the last two of Keras
+
 Plan = Callable[[], list[Edit]]
 Plans = Iterator[tuple[str, Plan]]
 
@@ -50,7 +52,7 @@ def _clear_after_step(scene: Scene) -> Plans:
     """ZG101: clear behind the step, which is right in every loop, windows included."""
     yield from _clear_in_closure(scene)
     for step in unique([scene.here, *scene.trail]):
-        if not (scene.has_call(step, "step") or scene.has_call(step, "optimizer_step")):
+        if not any(scene.has_call(step, name) for name in _STEPS):
             continue
         anchor = scene.behind_step(step)
         code = scene.clear_text()
@@ -107,7 +109,7 @@ def _is_docstring(statement: ast.stmt) -> bool:
 
 def _clear_by_hand(scene: Scene) -> Plans:
     """Weights updated without an optimizer: `w.grad = None` behind the last use of `w.grad`."""
-    if scene.here is None or scene.has_call(scene.here, "step"):
+    if scene.here is None or any(scene.has_call(scene.here, name) for name in _STEPS):
         return
     used = {
         scene.layout.text(node.value)
@@ -144,6 +146,7 @@ def _move_clear(scene: Scene) -> Plans:
         yield from _move_step(scene)
         return
     clear = scene.whole_clear(clear)
+    steps = [each for each in steps if not scene.is_behind_data(clear, each)]
     for step in steps:
         anchor = scene.behind_step(step)
         text = scene.layout.text(clear) if not hasattr(clear, "body") else "the clear"

@@ -10,6 +10,9 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.static.edits import Layout
 from zerograd.static.source import Source
 
+# words for the parts of what one step is for
+_PARTS = ("micro", "chunk", "split", "accum", "part", "view", "task", "mini", "sub", "batch_size")
+
 
 class Scene:
     """A finding in its source, with the statements that its trail passes."""
@@ -103,6 +106,19 @@ class Scene:
 
     def is_scaler_step(self, step: ast.stmt) -> bool:
         return any(call.args for call in self.calls(step, "step"))
+
+    def is_behind_data(self, clear: ast.stmt, step: ast.stmt) -> bool:
+        """Does the step come after a loop over all the data that the clear stands in?
+
+        Then the step may belong into that loop, and to add all of it up is not what was meant.
+        """
+        at: ast.AST = self.layout.parent(clear)
+        while isinstance(at, ast.stmt) and not isinstance(at, ast.For | ast.While):
+            at = self.layout.parent(at)
+        if not isinstance(at, ast.For) or any(each is step for each in ast.walk(at)):
+            return False
+        text = self.layout.text(at.iter).lower()
+        return not any(word in text for word in _PARTS)
 
     def whole_clear(self, clear: ast.stmt) -> ast.stmt:
         """Return the loop over parameters that a clear by hand stands in, else the clear."""

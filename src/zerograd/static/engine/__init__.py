@@ -21,6 +21,8 @@ from zerograd.static.engine.buckets import NO_BUCKET, Buckets
 from zerograd.static.engine.computed import computed_used
 from zerograd.static.engine.counters import first_of, once_only
 from zerograd.static.engine.flow import Flow
+from zerograd.static.engine.forgotten import stepped_unfilled
+from zerograd.static.engine.hooked import clipped_in_hooks
 from zerograd.static.engine.idle import idle, kept_idle
 from zerograd.static.engine.ir import (
     Attempt,
@@ -98,6 +100,8 @@ def _findings(program: Program) -> Outcome:
     findings.extend(clipped_before_its_loss(program))
     findings.extend(clipped_unfilled(program))
     findings.extend(wiped_before_filled(program))
+    findings.extend(stepped_unfilled(program))
+    findings.extend(clipped_in_hooks(program))
     findings.extend(computed_used(program, findings))
     findings.sort(key=lambda finding: not finding.certain)
     return Outcome(in_order(findings), program.unresolved)

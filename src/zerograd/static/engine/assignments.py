@@ -92,14 +92,22 @@ def _derive(frame: Frame, target: ast.expr, made: ast.Call) -> None:
 
 
 def _makes_a_network(frame: Frame, node: ast.Assign, made: ast.Call, value: Value) -> bool:
-    """`net = resnet(…)`: what an unseen function gives, by the name it is given."""
+    """`net = resnet(…)`: what an unseen function gives, by its name or by what it is asked for."""
     if not isinstance(value, Tensor):
         return False
     called = path_of(made.func)
-    if value.deps != {called} or value.leaves or is_network_name(called):
+    if value.deps != {called} or value.leaves or not isinstance(peek(frame, made.func), Named):
         return False
-    known = isinstance(peek(frame, made.func), Named)
-    return known and all(is_called_a_network(path_of(target)) for target in node.targets)
+    given = [path_of(target) for target in node.targets]
+    if all(_has_parameters(frame, path) for path in given):
+        return not _has_parameters(frame, called)
+    return not is_network_name(called) and all(map(is_called_a_network, given))
+
+
+def _has_parameters(frame: Frame, path: str) -> bool:
+    """Is it asked for its parameters, which no tensor has?"""
+    asked = f"{path}.parameters("
+    return bool(path) and asked in frame.unit.source.text
 
 
 def _optimizer_over(frame: Frame, made: ast.Call) -> Optimizer | None:

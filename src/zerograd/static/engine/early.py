@@ -37,6 +37,7 @@ class EarlyClears(Steppers):
         super().__init__(buckets, flow, atoms)
         self._program = program
         self._late: set[int] = set()  # clears that come just before the last loss of a window
+        self._inner: set[int] = set()  # clears in each round of a loop with the step behind it
         self._assigned = {
             each.event.backward or str(each.event.spot)
             for each in buckets.happenings
@@ -98,6 +99,8 @@ class EarlyClears(Steppers):
                     if drops and all(map(any, drops)):
                         doubt = doubt or (name, _example(judged[filled[0]]), False)
         nested = list(self._nested(node, node.loop))
+        if nested:
+            self._inner.add(id(node))
         yield from nested or ([doubt] if doubt is not None else [])
 
     def _step_before(self, clear: Happening, state: BucketState) -> Happening | None:

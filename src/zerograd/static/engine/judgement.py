@@ -19,6 +19,7 @@ from zerograd.rules.scaler_bypassed import (
     UNSCALED_AFTER,
 )
 from zerograd.rules.stale_gradient import by_hand
+from zerograd.static.engine.applied import is_applied, told_of_applied
 from zerograd.static.engine.closures import repeats, told_of_closure
 from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.early import CLEAR_AFTER, CLEARED_LAST
@@ -31,6 +32,7 @@ from zerograd.static.engine.marks import mark_guards
 from zerograd.static.engine.opposed import Opposed
 from zerograd.static.engine.plausible import BEFORE, is_ever_cleared, is_plausible, is_put_elsewhere
 from zerograd.static.engine.rows import Rows
+from zerograd.static.engine.telling import told_of_last_round, told_too_soon
 from zerograd.static.engine.unscaled import (
     States,
     filled_only,
@@ -124,7 +126,8 @@ class Judgement(Leaks):
                             advice=CLEAR_AFTER.format(owner=name),
                         )
                     else:
-                        yield self._finding(node, "ZG501", state, certain, name)
+                        told = self._finding(node, "ZG501", state, certain, name)
+                        yield told_of_last_round(told) if id(node) in self._inner else told
             elif node.kind is EventKind.TOUCH:
                 yield from self._absent(node)
         yield from self._still_awaiting()
@@ -137,7 +140,7 @@ class Judgement(Leaks):
         late = None if sure & _TOO_SOON or self._is_doubted(node) else self._losses.misplaced(node)
         if late is not None:
             told = self._finding(node, "ZG102", BucketState(lost=late), True)
-            yield replace(told, spot=node.spot)
+            yield told_too_soon(replace(told, spot=node.spot))
         if sure.isdisjoint(("ZG101", "ZG402")):
             leaked = list(self._leaked(node))
             yield from leaked or self._works_against(node)
@@ -273,6 +276,8 @@ class Judgement(Leaks):
             finding = self._finding(node, code, state, certain)
             if late is not None:  # the order of these two is the fault, wherever they are written
                 finding = replace(finding, spot=node.spot)
+            if code == "ZG102" and finding.spot == node.spot:
+                finding = told_too_soon(finding)
             yield told_of_closure(finding) if code == "ZG101" and repeats(node) else finding
 
     def _verdicts(
@@ -361,6 +366,8 @@ class Judgement(Leaks):
         finding = replace(finding, message=message, advice=advice, owner=name, certain=certain)
         if node.optimizer is not None and node.optimizer.is_by_hand:
             finding = by_hand(finding)
+        if code == "ZG101" and is_applied(node):
+            finding = told_of_applied(finding, node)
         return finding
 
     def _display(self, node: Happening) -> str:

@@ -19,6 +19,7 @@ from zerograd.static.engine.ir import Block, Branch, Doubt, Happening, Haze, Loo
 from zerograd.static.engine.keys import frame_of
 from zerograd.static.engine.lacking import OF_SCALERS, lacks_its_scaler
 from zerograd.static.engine.stores import names_stored
+from zerograd.static.engine.templates import OF_INHERITED, inherited_loops
 from zerograd.static.engine.unbound import bind_unbound
 from zerograd.static.engine.unit import ClassUnit, FunctionNode
 from zerograd.static.engine.values import Function, Instance
@@ -65,6 +66,12 @@ def roots(program: Program) -> Iterator[Root]:
         yield whole_module
         if whole_module.too_long:
             program.called.clear()  # each function on its own may be short enough
+    for function, cls in inherited_loops(program):
+        called = set(program.called)
+        for root in _read(program, function, cls):
+            root.codes = OF_INHERITED
+            yield root
+        program.called = called  # whatever they come to is judged on its own as well
     waiting = _candidates(program)
     alone: set[int] = set()  # those that were read for no caller of theirs
     for only_uncalled in (True, False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -97,16 +98,26 @@ class Steppers:
         return {key for key, spots in at.items() if spots == at[owner]}
 
     def _steps_around_only(self, owner: str, loop: Loop) -> bool:
-        """Do all steps of the owner stand in loops around this one?"""
+        """Do all steps of the owner stand in loops around this one, or after it and in none?"""
         around = set(loops_around(loop.parent))
         steps = [
             each
             for each in self._buckets.happenings
             if each.kind is EventKind.STEP and each.event and each.event.owner == owner
         ]
+        alone = _goes_through(loop)
         return bool(steps) and all(
-            each.loop is not None and each.loop in around and not each.loop.pseudo for each in steps
+            alone if each.loop is None or each.loop.pseudo else each.loop in around
+            for each in steps
         )
+
+
+def _goes_through(loop: Loop) -> bool:
+    """Is it a `for` without a `break`? One that is left early may look for a single good round."""
+    node = loop.node
+    return isinstance(node, ast.For | ast.AsyncFor) and not any(
+        isinstance(each, ast.Break) for each in ast.walk(node)
+    )
 
 
 def loops_around(loop: Loop | None) -> Iterable[Loop]:

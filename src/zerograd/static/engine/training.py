@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from zerograd.lifecycle.events import EventKind
+from zerograd.static.engine.applied import APPLIES
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.branches import branch
 from zerograd.static.engine.emit import emit, is_false, is_part
@@ -247,6 +248,8 @@ def optimizer_method(
         hook = arguments.first()
         text += hook.unit.text_of(hook.node) if isinstance(hook, Function) else ""
         optimizer.clears_itself = optimizer.clears_itself or "zero_grad" in text
+    elif name in APPLIES:
+        _apply(frame, node, optimizer, arguments, receiver)
     elif name == "add_param_group":
         if optimizer.keys is not None:
             optimizer.keys |= keys_of(arguments.first())
@@ -266,6 +269,20 @@ def optimizer_method(
     elif name in ("prepare", "setup"):
         return optimizer
     return NOTHING
+
+
+def _apply(
+    frame: Frame, node: ast.Call, optimizer: Optimizer, arguments: Arguments, receiver: ast.AST
+) -> None:
+    """`optimizer.apply(gradients, weights)` of Keras steps on what it is handed.
+
+    That is what the weights' own `.grad` holds, or else nothing that is known here.
+    """
+    handed = [each for value in arguments.all() for each in leaves_of(value)]
+    if any(isinstance(each, Gradient) for each in handed):
+        step(frame, node, optimizer, Arguments.none(), receiver)
+    else:
+        frame.emit(Haze(keys_of(optimizer), whole=True))
 
 
 def _is_handed_gradients(node: ast.Call) -> bool:
