@@ -41,6 +41,7 @@ from zerograd.static.engine.precision import filled_in_one_precision
 from zerograd.static.engine.program import Program
 from zerograd.static.engine.roots import Root, roots
 from zerograd.static.engine.rounds import cycle_of
+from zerograd.static.engine.severed import backward_of_a_copy
 from zerograd.static.engine.tails import tail_unupdated
 from zerograd.static.engine.uncalled import uncalled_findings
 from zerograd.static.engine.unfilled import clipped_unfilled
@@ -102,6 +103,7 @@ def _findings(program: Program) -> Outcome:
     findings.extend(wiped_before_filled(program))
     findings.extend(stepped_unfilled(program))
     findings.extend(clipped_in_hooks(program))
+    findings.extend(backward_of_a_copy(program))
     findings.extend(computed_used(program, findings))
     findings.sort(key=lambda finding: not finding.certain)
     return Outcome(in_order(findings), program.unresolved)
