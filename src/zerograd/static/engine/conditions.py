@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.static.engine.atoms import Atom, atom_of
 from zerograd.static.engine.branches import ALWAYS, NEVER, Test, combined
+from zerograd.static.engine.companions import asked_with
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.membership import is_container_of, is_member
 from zerograd.static.engine.stores import targets
@@ -331,17 +332,27 @@ def _present(frame: Frame, node: ast.expr) -> Test:
 
 
 def _truth(frame: Frame, node: ast.expr) -> Test:
-    if type(node) is ast.Name or type(node) is ast.Attribute:
+    if isinstance(node, ast.Name | ast.Attribute):
         value = frame.program.evaluate(frame, node)
         if type(value) is Tested:
             return value.test
         if type(value) is Constant and not _is_turned(frame, node, value):
             return ALWAYS if value.value else NEVER
         if _is_trained(frame, value):
-            return ALWAYS
+            return _companion(frame, node) or ALWAYS
         if type(node) is ast.Attribute and node.attr == "sync_gradients":
             return frame.program.sync_test()
     return _atom(frame, node, _text(frame, node))
+
+
+def _companion(frame: Frame, node: ast.Name | ast.Attribute) -> Test | None:
+    """Return the condition whether something is there that is None exactly where `node` is."""
+    for made, text in asked_with(frame.unit, node):
+        frame.program.written.append(made)
+        value = frame.program.evaluate(frame, made)
+        if type(value) not in (Tested, Constant) and not _is_trained(frame, value):
+            return _atom(frame, made, text)
+    return None
 
 
 def _is_turned(frame: Frame, node: ast.expr, value: Constant) -> bool:

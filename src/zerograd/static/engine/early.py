@@ -125,9 +125,8 @@ class EarlyClears(Steppers):
         return None
 
     def _sits_out(self, owner: str, guard: str) -> bool:
-        """Does it step where a remainder is not zero? Then it leaves out one round of several."""
-        text = guard.partition("|")[0]
-        return "%" in text and text.endswith("==0") and not self._stepping_side(owner, guard)
+        """Does it step where a count or its remainder is not zero? Then it leaves out one round."""
+        return guard.partition("|")[0].endswith("==0") and not self._stepping_side(owner, guard)
 
     def _before_the_losses(self, owner: str) -> frozenset[str]:
         """Return the conditions that skip every loss `owner` steps on: `if …: continue`."""

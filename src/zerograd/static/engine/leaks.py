@@ -11,10 +11,11 @@ from zerograd.lifecycle.events import EventKind, Spot
 from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.lifecycle.judge import Literal
 from zerograd.lifecycle.machine import advance
-from zerograd.lifecycle.state import BucketState, Suspicion
+from zerograd.lifecycle.state import BucketState, Contribution, Suspicion
 from zerograd.static.engine.early import EarlyClears
 from zerograd.static.engine.ir import Happening
 from zerograd.static.engine.opposed import SEPARATE, Opposed
+from zerograd.static.engine.steppers import loops_around
 from zerograd.static.engine.words import OPTIMIZER_WORDS, is_loss_name, words_of
 
 _CALL = re.compile(r"([\w.]*)\(([^()]*)\)")
@@ -46,7 +47,9 @@ class Leaks(EarlyClears):
                 # Lightning's toggle keeps the other networks out of the loss.
                 meant = meant or "toggle_optimizer(" in node.unit.source.text
                 meant = meant or self._is_parted(bucket)
-                always = bool(judged) and _is_always_suspected(after, event.owner)
+                always = bool(judged) and _is_always(
+                    (_is_suspected(state, event.owner), literals) for state, literals in after
+                )
                 certain = always and not self._is_doubted(node) and not meant
                 yield self._finding(node, "ZG201", leaks[0], certain)
                 return
@@ -58,15 +61,22 @@ class Leaks(EarlyClears):
         if len(self._buckets.optimizers) < 2:
             return
         for bucket in event.buckets:
-            reached = self._flow.reached[id(node)].get(bucket, ())
-            states = [self._flow.states[number][0] for number, _ in reached]
-            judged = [state for state in states if event.owner in state.stepped] or states
-            found = [self._opposed.at(node, state) for state in judged]
-            pair = next((each for each in found if each is not None), None)
+            reached = [
+                (self._flow.states[number][0], self._literals(literals))
+                for number, literals in self._flow.reached[id(node)].get(bucket, ())
+            ]
+            judged = [each for each in reached if event.owner in each[0].stepped] or reached
+            found = [(self._opposed.at(node, state), literals) for state, literals in judged]
+            pair = next((each for each, _ in found if each is not None), None)
             if pair is None:
                 continue
             suspicion = Suspicion(event.owner, node.spot, pair.first, pair.second)
-            certain = all(found) and not self._is_doubted(node)
+            always = _is_always((each is not None, literals) for each, literals in found)
+            # A round of a loop inside may go backward with it or not: after the loop none can tell.
+            always = always or any(
+                self._is_inside(each, node) for each in (pair.first, pair.second)
+            )
+            certain = always and not self._is_doubted(node)
             finding = self._finding(node, "ZG201", BucketState(suspicion=suspicion), certain)
             names = {"owner": finding.owner, **pair.names}
             yield replace(
@@ -79,6 +89,17 @@ class Leaks(EarlyClears):
                 ),
             )
             return
+
+    def _is_inside(self, held: Contribution, step: Happening) -> bool:
+        """Did it go backward under a condition, in a loop inside the one that steps?"""
+        return any(
+            each.kind is EventKind.BACKWARD
+            and each.spot == held.spot
+            and each.loop is not step.loop
+            and step.loop in list(loops_around(each.loop))
+            and bool(each.inner)
+            for each in self._buckets.happenings
+        )
 
     def _is_meant_for(self, backward: Spot, step: Happening) -> bool:
         """Does the loss bear this optimizer's name, as loss_GE does that of optimizer_G?"""
@@ -159,14 +180,14 @@ def _named(call: re.Match[str]) -> str:
     return called if is_loss_name(called) else ""
 
 
-def _is_always_suspected(after: list[tuple[BucketState, frozenset[Literal]]], owner: str) -> bool:
+def _is_always(judged: Iterable[tuple[bool, frozenset[Literal]]]) -> bool:
     """Is it so in every state, or in every one that one condition leads to?"""
-    suspected = [(_is_suspected(state, owner), literals) for state, literals in after]
-    if all(leaks for leaks, _ in suspected):
+    found = list(judged)
+    if all(broken for broken, _ in found):
         return True
-    known = {each for leaks, literals in suspected if leaks for each in literals}
+    known = {each for broken, literals in found if broken for each in literals}
     return any(
-        all(leaks or (key, not truth) in literals for leaks, literals in suspected)
+        all(broken or (key, not truth) in literals for broken, literals in found)
         for key, truth in known
     )
 

@@ -42,6 +42,7 @@ from zerograd.static.engine.values import (
     leaves_of,
 )
 from zerograd.static.engine.words import (
+    is_called_alike,
     is_network_name,
     is_optimizer_name,
     is_scheduler_name,
@@ -317,10 +318,13 @@ class Objects(Ties, ABC):
     def spelled_optimizer(self, frame: Frame, value: Value, receiver: str) -> Optimizer | None:
         """Return the optimizer that only the spelling tells of: what made it was not seen."""
         seen = not isinstance(value, Tensor) and value not in UNSEEN
+        seen = seen and not (isinstance(value, Named) and value.path.endswith("]"))  # an item
         # `optimizer = None  # your code here`: what is asked to step is none, when it is
         unset = isinstance(value, Constant) and value.value in (None, ...)
         seen = seen and not (unset and receiver in frame.versions)
-        if seen or not receiver or is_scheduler_name(receiver) or not is_optimizer_name(receiver):
+        if seen or not receiver or is_scheduler_name(receiver):
+            return None
+        if not is_optimizer_name(receiver) and not self._is_cleared_and_stepped(frame, receiver):
             return None
         return self.named_optimizer(self._qualified(frame, receiver))
 
@@ -335,13 +339,15 @@ class Objects(Ties, ABC):
         text = frame.unit.source.text
         if "scaler" in text and re.search(rf"scaler\w*\.(?:step|unscale_)\(\s*{last}\s*[,)]", text):
             return True
-        return bool(
-            f"{name}.step(" in text
-            and f"{name}.zero_grad(" in text
-            and re.search(rf"\b{last}\.step\(\s*\)", text)
-            and re.search(rf"\b{last}\.zero_grad\(", text)
-            and not re.search(rf"\b{last}\.backward\(", text)  # an engine, which does all
-        )
+        if f"{name}.step(" not in text or not re.search(rf"\b{last}\.step\(\s*\)", text):
+            return False
+        if re.search(rf"\b{last}\.backward\(", text):
+            return False  # an engine, which does all
+        if re.search(rf"\b{last}\.zero_grad\(", text):
+            return True
+        # solver_g.step() beside solver_d, which is cleared and stepped
+        others = set(_STEPPED.findall(text)) & set(_CLEARED.findall(text))
+        return any(is_called_alike(name, each) for each in others)
 
     def is_engine(self, frame: Frame, value: Value) -> bool:
         """Is it an object with backward(loss) and step() of its own, which clears by itself?"""
@@ -381,6 +387,8 @@ class Objects(Ties, ABC):
         self.frozen = self.frozen | keys if frozen else self.frozen - keys
 
 
+_STEPPED = re.compile(r"\b(\w+)\.step\(\s*\)")
+_CLEARED = re.compile(r"\b(\w+)\.zero_grad\(")
 _NAMELESS = frozenset[type[Value]]((Constant, Named, External, Params, Gradient, Function, Class))
 _COMPUTED = frozenset[type[Value]]((Tensor, Successor))
 _KEYED = (Module, Optimizer, Scaler, Leaf, Instance)

@@ -2,7 +2,7 @@
 
 `criterion(D(fake), zeros)` trains D, `criterion(D(fake), ones)` trains G *against* D. Where both
 go backward before D steps, one after the other or as one sum, D's update holds G's loss as well.
-So does that of a critic on the sum of its own loss and of the actor's, which comes through it.
+So does that of a critic on its own loss and the actor's, which comes through it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zerograd.lifecycle.state import BucketState, Contribution
 from zerograd.static.engine.ir import Happening
 from zerograd.static.engine.origins import Assignments, assignments_around
 from zerograd.static.engine.pulls import Pull, pulls
-from zerograd.static.engine.sums import Passage, names_of_sum, terms
+from zerograd.static.engine.sums import Passage, Term, names_of_sum, terms, terms_of
 from zerograd.static.engine.words import words_of
 
 if TYPE_CHECKING:
@@ -32,6 +32,10 @@ OPPOSED = (
 SUMMED = (
     "{owner}.step() also uses the gradients of a loss that is not its own: "
     "{output} goes backward in one sum with it"
+)
+ADDED = (
+    "{owner}.step() also uses the gradients of a loss that is not its own: "
+    "{output} goes backward before it"
 )
 SEPARATE = (
     "call {owner}.step() before the other loss goes backward, or {owner}.zero_grad() between them; "
@@ -101,6 +105,9 @@ class Opposed:
             found = _contest(self._pulls_at(first), self._pulls_at(second), mine)
             if found:
                 return Opposition(first, second, OPPOSED, _sides(found))
+            added = self._between(first, second, owner, mine)
+            if added:
+                return Opposition(first, second, ADDED, {"output": added})
         for each in held:
             key = (each.spot, each.fills, owner)
             if key not in self._sums:
@@ -130,10 +137,31 @@ class Opposed:
             )
             if found:
                 return OPPOSED, _sides(found)
-            summed = _other_loss(loss, given, through, owner, other)
+            summed = _in_one_sum(loss, given, through, owner, other)
             if summed:
                 return SUMMED, {"output": summed}
         return None
+
+    def _between(
+        self, first: Contribution, second: Contribution, owner: str, mine: set[str]
+    ) -> str:
+        """Look at two losses that went backward one after the other, as at the terms of a sum."""
+        named: list[tuple[Term, Assignments]] = []
+        for each in (first, second):
+            backward = self._backward_at(each)
+            loss = _loss_of(backward.node) if backward is not None else None
+            if backward is None or loss is None or _OTHERWISE.search(_text_around(backward)):
+                return ""
+            given = self._given(backward)
+            named.extend((term, given) for term in terms_of(loss, given))
+        for other in sorted((first.fills | second.fills) - {owner}):
+            made_by = {_last(each) for each in self._buckets.holdings_of(other)}
+            if made_by & mine or not any(self._steps_on(other, each) for each in (first, second)):
+                continue
+            found = _other_loss(named, Passage(mine, made_by), owner, other)
+            if found:
+                return found
+        return ""
 
     def _steps_on(self, owner: str, held: Contribution) -> bool:
         return any(
@@ -186,21 +214,26 @@ def _sides(found: tuple[Pull, Pull]) -> dict[str, str]:
     return {"output": one.output, "one": "down", "two": "up"}
 
 
-def _other_loss(
+def _in_one_sum(
     loss: ast.expr, given: Assignments, through: Passage, owner: str, other: str
 ) -> str:
     """Return a term of the sum that by its name is the maker's, and comes through the judge."""
-    if not (_has_role(owner, _JUDGES) and _has_role(other, _MAKERS)):
-        return ""
     if any(_has_role(each, _JUDGES | _MAKERS) for each in names_of_sum(loss, given)):
         return ""  # one loss by its name
-    named = list(terms(loss, given))
-    own = [
-        each.node
-        for each in named
-        if _is_for(each.names, _JUDGES, _MAKERS) and through.passes(each.node, given)
-    ]
-    for each in named if own else ():
+    return _other_loss([(each, given) for each in terms(loss, given)], through, owner, other)
+
+
+def _other_loss(
+    named: list[tuple[Term, Assignments]], through: Passage, owner: str, other: str
+) -> str:
+    """Return the name of the maker's among these losses, where the judge's own is one of them."""
+    if not (_has_role(owner, _JUDGES) and _has_role(other, _MAKERS)):
+        return ""
+    own = any(
+        _is_for(each.names, _JUDGES, _MAKERS) and through.passes(each.node, given)
+        for each, given in named
+    )
+    for each, given in named if own else ():
         if _is_for(each.names, _MAKERS, _JUDGES | _SAMPLES) and through.passes(
             each.node, given, handed=True
         ):

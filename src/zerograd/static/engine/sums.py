@@ -23,10 +23,13 @@ class Term(NamedTuple):
 def terms(loss: ast.expr, given: Assignments) -> Iterator[Term]:
     """Yield what a sum is made of, outermost names first; nothing if it is no sum."""
     parts = list(_added(loss, given, 0))
-    if len(parts) < 2:
-        return
-    for part in parts:
-        yield from _named(part, given, (), 0)
+    for part in parts if len(parts) > 1 else ():
+        yield from terms_of(part, given)
+
+
+def terms_of(loss: ast.expr, given: Assignments) -> Iterator[Term]:
+    """Yield what a loss is made of: its own name is the first of each."""
+    yield from _named(loss, given, (), 0)
 
 
 def names_of_sum(loss: ast.expr, given: Assignments) -> Iterator[str]:

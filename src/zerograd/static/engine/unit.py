@@ -6,6 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.companions import companions
 from zerograd.static.engine.leading import LeadingLines
 from zerograd.static.engine.refusals import refused
 from zerograd.static.engine.stores import names_stored, statements_in, targets
@@ -74,6 +75,7 @@ class Unit:
 
     __slots__ = (
         "_changing",
+        "_companions",
         "_counted_down",
         "_equalities",
         "_has_gradients",
@@ -109,6 +111,7 @@ class Unit:
         self._tallies: dict[str, bool | None] = {}
         self._counted_down: dict[str, bool] = {}
         self._changing: frozenset[str] | None = None
+        self._companions: dict[str, frozenset[str]] | None = None
         self._leading: LeadingLines | None = None
         self._has_gradients = ".grad" in source.text
         self._collect(source.tree.body)
@@ -179,6 +182,12 @@ class Unit:
             found = [names_stored(body) for body in bodies]
             self._changing = frozenset().union(*found) if found else frozenset()
         return f".{name}" in self._changing
+
+    def companions(self, name: str) -> frozenset[str]:
+        """Return the names that are None exactly where `name` is, `.name` for attributes."""
+        if self._companions is None:
+            self._companions = companions([self.source.tree])
+        return self._companions.get(name, frozenset())
 
     def external(self, name: str) -> External:
         """Return what an import from outside the project stands for."""

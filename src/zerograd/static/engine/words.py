@@ -189,6 +189,16 @@ def is_optimizer_name(path: str) -> bool:
     return not OPTIMIZER_WORDS.isdisjoint(words) or any(word.startswith("optim") for word in words)
 
 
+def is_called_alike(name: str, other: str) -> bool:
+    """Do two names say of what kind they are with the same word, as `solver_d` and `solver_g`?"""
+    mine, theirs = words_of(name), words_of(other)
+    if name == other or len(mine) < 2 or len(theirs) < 2:
+        return False
+    return (mine[0] == theirs[0] and mine[0] not in _TRAINABLE) or (
+        mine[-1] == theirs[-1] and mine[-1] not in _TRAINABLE
+    )
+
+
 @_remembered
 def is_scheduler_name(path: str) -> bool:
     """Does the name suggest a learning-rate scheduler?"""
