@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from zerograd.lifecycle.events import EventKind
@@ -55,8 +56,8 @@ def gradient_method(
             name=path_of(node.func).rsplit(".", 2)[0] if path_of(node.func) else "",
             to_none=False,
         )
-    if name in ("clone", "detach", "item", "cpu", "numpy"):
-        return Tensor()
+    if name in ("clone", "detach", "item", "cpu", "numpy") or name.startswith("new"):
+        return Tensor()  # p.grad.new(8).zero_() wipes what is made like it
     return gradient
 
 
@@ -143,7 +144,11 @@ def touch(frame: Frame, node: ast.AST, gradient: Gradient, name: str = "") -> No
         return
     if isinstance(owner, Instance) and program.has_attribute(owner, "grad"):
         return  # an object that keeps a gradient of its own making
-    written = node.func if isinstance(node, ast.Call) else node
-    name = name or path_of(written).split(".grad", 1)[0]
+    written = path_of(node.func if isinstance(node, ast.Call) else node)
+    taken = "" if name or ".grad" in written else written.split(".", 1)[0]
+    given = rf"\b{re.escape(taken)} = [\w.]+\.grad$"
+    if taken and not re.search(given, frame.unit.source.text, re.M):
+        return  # one of several that were taken out of their places before, and there then
+    name = name or taken or written.split(".grad", 1)[0]
     keys = frozenset((owner.key,)) if isinstance(owner, Successor) else keys_of(owner)
     emit(frame, EventKind.TOUCH, node, keys=keys, name=name)

@@ -68,6 +68,13 @@ _BESIDE = frozenset(
     )
 )
 _ODD = frozenset(("nan", "nans", "inf", "infs", "nonfinite"))
+# words of functions that look at gradients, and leave them
+_LOOKING = frozenset(
+    (
+        *("get", "compute", "count", "log", "track", "print", "check", "has", "is", "find", "show"),
+        *("ratio", "fraction", "share", "percent", "percentage", "norm", "norms", "stats", "num"),
+    )
+)
 # words of the first half of a step, or of what takes the gradients of one sample into it
 _HALVES = frozenset(("first", "ascent", "micro", "microbatch"))
 _COMPUTING = frozenset(("compute", "calculate", "calc", "estimate", "size", "length"))
@@ -313,8 +320,9 @@ def fills_by_name(name: str) -> bool:
 def clears_by_name(name: str) -> bool:
     """Does a function of this name clear gradients, by all custom?"""
     lower = name.lower()
-    if not _ODD.isdisjoint(words_of(name)):
-        return False  # zero_nan_grads(net): those that are no numbers
+    words = words_of(name)
+    if not _ODD.isdisjoint(words) or not _LOOKING.isdisjoint(words):
+        return False  # zero_nan_grads(net): those that are no numbers; get_zero_grad_ratio(net)
     return lower in ("zero_grad", "zero_grads", "clear_grad", "clear_grads", "cleargrads") or (
         "grad" in lower and any(word in lower for word in ("zero", "reset", "clear"))
     )
