@@ -21,7 +21,6 @@ from zerograd.static.engine.buckets import NO_BUCKET, Buckets
 from zerograd.static.engine.computed import computed_used
 from zerograd.static.engine.counters import first_of, once_only
 from zerograd.static.engine.flow import Flow
-from zerograd.static.engine.forgotten import stepped_unfilled
 from zerograd.static.engine.hooked import clipped_in_hooks
 from zerograd.static.engine.idle import idle, kept_idle
 from zerograd.static.engine.ir import (
@@ -51,6 +50,7 @@ from zerograd.static.engine.unused import unused
 from zerograd.static.engine.vain import clipped_before_its_loss
 from zerograd.static.engine.windows import window_findings
 from zerograd.static.engine.wiped import wiped_before_filled
+from zerograd.static.engine.without_backward import stepped_unfilled
 from zerograd.static.engine.words import FOREIGN, OF_ARRAYS
 
 if TYPE_CHECKING:
