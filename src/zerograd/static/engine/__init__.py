@@ -12,28 +12,18 @@ import re
 import sys
 from collections import Counter
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding, in_order
-from zerograd.static.engine.buckets import NO_BUCKET, Buckets
+from zerograd.static.engine.asked import Asked
+from zerograd.static.engine.buckets import Buckets
 from zerograd.static.engine.computed import computed_used
 from zerograd.static.engine.counters import first_of, once_only
 from zerograd.static.engine.flow import Flow
 from zerograd.static.engine.hooked import clipped_in_hooks
 from zerograd.static.engine.idle import idle, kept_idle
-from zerograd.static.engine.ir import (
-    Attempt,
-    Branch,
-    Happening,
-    Haze,
-    Jump,
-    Loop,
-    Node,
-    Reset,
-    walk,
-)
+from zerograd.static.engine.ir import Attempt, Branch, Loop, walk
 from zerograd.static.engine.judgement import Judgement
 from zerograd.static.engine.objects import TooLong
 from zerograd.static.engine.precision import filled_in_one_precision
@@ -59,7 +49,6 @@ if TYPE_CHECKING:
     from zerograd.static.source import Source
 
 _OF_TORCH = re.compile(r"\b(?:torch|nn|optim|F)\.")  # code is posted without its imports
-MOST_ATOMS = 6  # conditions told apart in one root; the rest say nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +103,8 @@ def _judge(program: Program, root: Root) -> list[Finding]:
     if not buckets.tracked:
         return []
     nodes = walk(root.block)
-    atoms = _atoms(nodes)
+    asked = Asked(root.block, nodes)
+    atoms = asked.atoms
     loops = [node for node in nodes if isinstance(node, Loop)]
     places = Counter(node.atom for node in nodes if isinstance(node, Branch | Attempt))
     varying = {id(loop): _varying(program, loop, places, atoms) for loop in loops}
@@ -126,10 +116,10 @@ def _judge(program: Program, root: Root) -> list[Finding]:
     firsts = {id(loop): first_of(loop, program, own[id(loop)]) for loop in loops}
     onces = {id(loop): once_only(loop, program, own[id(loop)]) for loop in loops}
     cycles = {id(loop): cycle_of(loop, program, own[id(loop)]) for loop in loops}
-    flow = Flow(atoms, varying, firsts, onces, cycles)
+    flow = Flow(atoms, varying, firsts, onces, cycles, asked.local)
     flow.run(root.block, flow.start(buckets.tracked, root.hazy))
     if flow.budget <= 0 and any(len(cycle) > 1 for cycle in cycles.values()):
-        flow = Flow(atoms, varying, firsts, onces, {})  # each round told apart is too much
+        flow = Flow(atoms, varying, firsts, onces, {}, asked.local)  # each round told apart is too much
         flow.run(root.block, flow.start(buckets.tracked, root.hazy))
     if flow.budget <= 0:
         program.unresolved += 1
@@ -144,28 +134,6 @@ def _judge(program: Program, root: Root) -> list[Finding]:
         *window_findings(program, buckets, flow, atoms),
         *unused(program, buckets, flow, atoms),
     ]
-
-
-def _atoms(nodes: list[Node]) -> dict[str, int]:
-    """Return the conditions worth telling apart, those around most events first.
-
-    A condition around a whole loop says the same in each of its rounds. What decides between
-    two events of one round comes before it.
-    """
-    # Where an exception may be caught, a condition that raises one leads somewhere.
-    caught = {id(inner) for node in nodes if isinstance(node, Attempt) for inner in walk(node.body)}
-    guards = [node for node in nodes if isinstance(node, Branch | Attempt) and node.atom]
-    weights: dict[str, int] = {}
-    for node in guards:
-        weight = _weight(walk(_under(node)), id(node) in caught)
-        if weight:
-            weights[node.atom] = weights.get(node.atom, 0) + weight
-    near: dict[str, int] = dict.fromkeys(weights, 0)
-    for node in guards if len(weights) > MOST_ATOMS else ():
-        if node.atom in near:
-            near[node.atom] += sum(map(_decides, walk(_under(node), rounds=False)))
-    chosen = sorted(weights, key=lambda key: (-near[key], -weights[key]))[:MOST_ATOMS]
-    return {key: number for number, key in enumerate(chosen)}
 
 
 def _varying(
@@ -184,34 +152,6 @@ def _varying(
         for key, number in atoms.items()
         if (key in inside or places[key] > 1) and program.varies(loop, key)
     )
-
-
-def _under(node: Branch | Attempt) -> list[Node]:
-    """Return what stands under a condition, whichever way it goes."""
-    blocks = node.handlers if isinstance(node, Attempt) else (node.then, node.otherwise)
-    return list(chain(*blocks))
-
-
-def _decides(node: Node) -> bool:
-    """Is it an event, or something that skips the rest of the round?"""
-    if isinstance(node, Jump):
-        return node.how in ("continue", "break")
-    if not isinstance(node, Happening) or node.event is None:
-        return False
-    return node.event.buckets != (NO_BUCKET,)  # one that reaches a part only settles nothing
-
-
-def _weight(nodes: list[Node], caught: bool) -> int:
-    """Return how much there is under a condition that it may decide."""
-    weight = 0
-    for node in nodes:
-        if isinstance(node, Happening):
-            weight += 4 * (node.event is not None)
-        elif isinstance(node, Haze | Reset):
-            weight += bool(node.buckets)
-        elif isinstance(node, Jump):
-            weight += node.how != "raise" or caught
-    return weight
 
 
 def _is_foreign(program: Program) -> bool:

@@ -65,9 +65,11 @@ class EarlyClears(Steppers):
         }
         doubt: tuple[str, BucketState, bool] | None = None
         for owner, guard, shared in self._window_guards(node):
-            skips = self._before_the_losses(owner)
-            own = varying - {guard} - (node.behind & skips)
-            skipped = self._skipped(owner, skips)
+            losses = self._losses_of(owner, node.loop)
+            beside = self._with_the_losses(losses, node)
+            skips = _before(losses)
+            own = varying - {guard} - (node.behind & skips) - beside
+            skipped = self._skipped(losses, skips | beside)
             if self._sits_out(owner, guard):
                 continue
             if any(self._program.atoms[key].counter for key in own - shared):
@@ -128,16 +130,28 @@ class EarlyClears(Steppers):
         """Does it step where a count or its remainder is not zero? Then it leaves out one round."""
         return guard.partition("|")[0].endswith("==0") and not self._stepping_side(owner, guard)
 
-    def _before_the_losses(self, owner: str) -> frozenset[str]:
-        """Return the conditions that skip every loss `owner` steps on: `if …: continue`."""
-        around = [each.behind for each in self._losses_of(owner)]
-        return frozenset.intersection(*around) if around else frozenset()
+    def _with_the_losses(self, losses: list[Happening], clear: Happening) -> frozenset[str]:
+        """Return the conditions under which a clear stands, and on the same side all the losses."""
+        around = [each.guards for each in losses]
+        shared = clear.guards.intersection(*around) if around else frozenset()
+        return frozenset(
+            key
+            for number, key in self._keys.items()
+            if key in shared
+            and len(frozenset().union(*(self._sides(each, number) for each in (clear, *losses)))) == 1
+        )
 
-    def _skipped(self, owner: str, skips: frozenset[str]) -> frozenset[int]:
+    def _sides(self, node: Happening, number: int) -> set[int]:
+        """Return on which sides of a condition an event is reached."""
+        reached = self._flow.reached.get(id(node), {}).values()
+        both = {number * 2, number * 2 + 1}
+        return {each for pairs in reached for _, literals in pairs for each in both & literals}
+
+    def _skipped(self, losses: list[Happening], skips: frozenset[str]) -> frozenset[int]:
         """Return what is known of a round one iteration back that did not come to its loss."""
         met = {
             literal
-            for loss in self._losses_of(owner)
+            for loss in losses
             for pairs in self._flow.reached.get(id(loss), {}).values()
             for _, literals in pairs
             for literal in literals
@@ -362,6 +376,12 @@ class EarlyClears(Steppers):
                 if step.kind is EventKind.STEP and step.event and step.event.owner in others
             )
         )
+
+
+def _before(losses: list[Happening]) -> frozenset[str]:
+    """Return the conditions that skip every one of these losses: `if …: continue`."""
+    around = [each.behind for each in losses]
+    return frozenset.intersection(*around) if around else frozenset()
 
 
 def _example(states: list[BucketState]) -> BucketState:

@@ -54,7 +54,7 @@ def others_clear(program: Program, function: Function, cls: ClassUnit | None, bl
             continue
         if not _TESTING.isdisjoint(words_of(method.name)):
             continue  # it runs when the training has paused, and not between two batches
-        if id(method) in program.called and re.search(rf"\.{method.name}\s*\(", own):
+        if id(method) in program.called and _is_called(own, each, method, block):
             continue  # called from here, so its clear has been seen
         if not _is_apart(text, name, optimizers) and not _is_of_others(
             program, function, text, block
@@ -78,15 +78,33 @@ def _inherited(program: Program, cls: ClassUnit) -> Iterator[tuple[ClassUnit, Fu
     found: dict[str, str] = {}  # what those have in them that stand in front
     for each in program.lineage(cls):
         for name, method in each.methods.items():
-            if name not in found or f".{name}(" in found[name]:  # super() may be asked as well
+            if name not in found or _asks_above(found[name], name):
                 found[name] = each.unit.text_of(method)
                 yield each, method
 
 
+def _is_called(text: str, cls: ClassUnit, method: FunctionNode, block: Block) -> bool:
+    """Is a method called in this text, or by another method that is: does anything of it happen?"""
+    return bool(re.search(rf"\.{method.name}\s*\(", text)) or any(
+        isinstance(node, Happening)
+        and node.unit is cls.unit
+        and method.lineno <= node.spot.line <= (method.end_lineno or 0)
+        for node in walk(block)
+    )
+
+
+def _asks_above(text: str, name: str) -> bool:
+    """Does a method call the one that it stands in front of: `super().step()`, `Base.step(self)`?"""
+    return bool(re.search(rf"(?:super\([^()]*\)|\b[A-Z]\w*)\.{name}\s*\(", text))
+
+
 def _stepped(block: Block) -> frozenset[str]:
-    """Return the optimizers that step here outside any loop, as the code names them."""
+    """Return the optimizers that step here outside any loop, as the code names them.
+
+    What was handed in, or made under another name, is known by that; here it is the object's own.
+    """
     return frozenset(
-        node.optimizer.key
+        node.name if node.name.startswith("self.") else node.optimizer.key
         for node in walk(block)
         if isinstance(node, Happening)
         and node.kind is EventKind.STEP

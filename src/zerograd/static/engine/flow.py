@@ -81,11 +81,13 @@ class Flow:
         firsts: dict[int, First],
         onces: dict[int, frozenset[int]],
         cycles: dict[int, Cycle],
+        local: dict[int, frozenset[int]],
     ) -> None:
         self._atoms = atoms  # key -> number
         self._firsts = firsts  # id of a loop -> what is known of its first iteration
         self._onces = onces  # id of a loop -> atoms that are true in one iteration at most
         self._cycles = cycles  # id of a loop -> what is known of each of its rounds, over and over
+        self._local = local  # id of a loop -> numbers of the atoms that are asked in it alone
         self._varying = varying  # id of a loop -> numbers of the atoms that change in it
         self._transitions = Transitions()
         self.states = self._transitions.states
@@ -294,6 +296,8 @@ class Flow:
         later = frozenset(each ^ 1 for each in first.only | first.gone)
         once = self._onces.get(id(node), frozenset())
         over = frozenset(len(self._atoms) + atom for atom in once)  # that they have been true
+        local = self._local.get(id(node), frozenset())
+        forgotten = varying | over | local
         point = self._entered(node, dropped(point, over) if over else point)
         for reset in node.fresh:
             if isinstance(reset, Reset):
@@ -311,8 +315,10 @@ class Flow:
                 break
             inner = Exits()
             end = self._block(node.body, now, inner)
-            exits.returns.extend(inner.returns)
-            ends.extend(dropped(each, varying | over) for each in inner.breaks)
+            exits.returns.extend(
+                dropped(each, local) if local else each for each in inner.returns
+            )
+            ends.extend(dropped(each, forgotten) for each in inner.breaks)
             back = join([end, *inner.continues])
             if back is None:
                 break
@@ -324,7 +330,7 @@ class Flow:
             if later:
                 back = known(back, later)
             if number >= 3 and not node.endless:
-                ends.append(dropped(back, varying | over))
+                ends.append(dropped(back, forgotten))
             place = number % len(cycle)
             if cycle[place]:
                 back = known(back, cycle[place])

@@ -262,13 +262,16 @@ class Judgement(Leaks):
                 code, state = ("ZG102", taken) if taken is not None else (code, state)
             late: Drop | None = None
             if code == "ZG102":
-                lost = self._losses.between(node, buckets, always=True)
-                late = None if lost is not None else self._losses.comes_after(node, buckets)
-                lost = lost or late or self._losses.told(node, buckets)
+                # Of a loss that no step ever uses, and that comes after this one, it is the order.
+                late = self._losses.comes_after(node, buckets)
+                lost = late or self._losses.between(node, buckets, always=True)
+                lost = lost or self._losses.told(node, buckets)
+                shared = self._losses.between(node, buckets, always=True, shared=True)
+                lost = lost or shared
                 if lost is None and (state.lost is None or state.lost.shared):
                     lost = late = self._losses.comes_after(node, buckets, for_others=True)
                 lost = lost or self._losses.between(node, buckets)
-                if late is None:
+                if late is None and shared is None:
                     late = self._losses.stands_before(node, buckets, lost or state.lost)
                     lost = late or lost
                 state = state._replace(lost=lost or state.lost)

@@ -44,13 +44,20 @@ class LostLosses:
         return None
 
     def between(
-        self, step: Happening, buckets: tuple[str, ...], *, always: bool = False
+        self,
+        step: Happening,
+        buckets: tuple[str, ...],
+        *,
+        always: bool = False,
+        shared: bool = False,
     ) -> Drop | None:
         """Return a loss of this very round that a clear throws away before the step.
 
         Args:
             always: in every round that steps, in the function that does, and not looked at before.
+            shared: another optimizer may have stepped on it before the clear.
         """
+        assert step.event is not None
         order = self._buckets.happenings
         here = [each for each in order[: order.index(step)] if each.loop is step.loop]
         drops = [each.lost for each in self._held(step, buckets)]
@@ -66,7 +73,8 @@ class LostLosses:
             }
             for state in self._held(clear, buckets):
                 for each in reversed(state.contributions):
-                    if each.spot in before and each.used_by <= each.read_by:
+                    used = step.event.owner in each.used_by if shared else each.used_by - each.read_by
+                    if each.spot in before and not used:
                         return Drop(each.spot, clear.spot)
         return None
 

@@ -36,14 +36,19 @@ class Steppers:
             }
         return self._uses[owner, last]
 
-    def _losses_of(self, owner: str) -> list[Happening]:
+    def _losses_of(self, owner: str, loop: Loop) -> list[Happening]:
+        """Return the losses that `owner` steps on, of a loop and those in it and around it."""
         used = self._stepped_on(owner)
+        mine = set(self._buckets.holdings.get(owner, ()))
         return [
             each
             for each in self._buckets.happenings
             if each.kind is EventKind.BACKWARD
             and each.event is not None
             and (each.event.backward or str(each.event.spot)) in used
+            # A function that is called for each of several goes back at the same spot for all.
+            and not mine.isdisjoint(each.event.buckets)
+            and (loop in loops_around(each.loop) or each.loop in loops_around(loop))
         ]
 
     def _stepping_side(self, owner: str, guard: str) -> int:

@@ -25,7 +25,11 @@ def has_its_own_each_turn(unit: Unit, loop: ast.For | ast.AsyncFor, stored: froz
     """
     if not unit.has_events(loop):
         return False  # most loops: seen without walking through them
-    targets = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+    targets = {  # of `for self.epoch in …` not the object, which is the same in each turn
+        each.id
+        for each in ast.walk(loop.target)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    }
     acts, named = False, set[str]()
     for each in _acting(unit, loop.body):
         acts = True

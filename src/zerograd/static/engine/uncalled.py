@@ -10,7 +10,7 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.values import Gradient, Optimizer, Scaler
-from zerograd.static.engine.words import is_only_a_scheduler, is_optimizer_name, is_scaler_name
+from zerograd.static.engine.words import is_optimizer_name, is_scaler_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
@@ -50,8 +50,8 @@ def _is_method(frame: Frame, base: object, node: ast.Attribute, path: str) -> bo
     if node.attr == "step":
         if isinstance(base, Optimizer) or is_optimizer_name(path):
             return True
-        # Beside a backward, whatever steps does so by a call: an engine, a wrapper, a pruner.
-        return bool(path) and _trains(frame) and not is_only_a_scheduler(path)
+        # Beside a backward, whatever steps does so by a call: an engine, a scheduler, a pruner.
+        return bool(path) and _trains(frame)
     if node.attr == "update":
         return isinstance(base, Scaler) or is_scaler_name(path)
     return False
@@ -61,4 +61,4 @@ def _trains(frame: Frame) -> bool:
     """Does the function, or the script, go backward? A cell of a notebook may show a value."""
     if frame.node is None:
         return frame.unit.source.notebook is None and frame.unit.goes_backward_plainly()
-    return frame.unit.mentions(frame.node, ".backward(")
+    return frame.unit.mentions(frame.node, "backward(")
