@@ -119,7 +119,9 @@ def _judge(program: Program, root: Root) -> list[Finding]:
     flow = Flow(atoms, varying, firsts, onces, cycles, asked.local)
     flow.run(root.block, flow.start(buckets.tracked, root.hazy))
     if flow.budget <= 0 and any(len(cycle) > 1 for cycle in cycles.values()):
-        flow = Flow(atoms, varying, firsts, onces, {}, asked.local)  # each round told apart is too much
+        flow = Flow(
+            atoms, varying, firsts, onces, {}, asked.local
+        )  # each round told apart is too much
         flow.run(root.block, flow.start(buckets.tracked, root.hazy))
     if flow.budget <= 0:
         program.unresolved += 1

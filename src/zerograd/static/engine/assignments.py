@@ -8,7 +8,7 @@ import re
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.emit import emit, is_false
-from zerograd.static.engine.expressions import evaluate
+from zerograd.static.engine.expressions import evaluate, place_of
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.given import assign_gradient, peek
 from zerograd.static.engine.gradients import touch
@@ -300,7 +300,8 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
         owner = evaluate(frame, target.value)
         index = evaluate(frame, target.slice)
         if isinstance(owner, Mapping):
-            place = index.value if isinstance(index, Constant) else ("?", len(owner.items))
+            place = place_of(frame, target.slice)
+            place = ("?", len(owner.items)) if place is None else place
             value = appended(frame, value)
             owner.items[place] = program.christened(frame, value, path_of(target))
         elif isinstance(owner, Named) and isinstance(value, Optimizer):

@@ -70,7 +70,7 @@ class EarlyClears(Steppers):
             skips = _before(losses)
             own = varying - {guard} - (node.behind & skips) - beside
             skipped = self._skipped(losses, skips | beside)
-            if self._sits_out(owner, guard):
+            if self._sits_out(owner, guard) or (guard == SYNC and _is_before_the_window(node)):
                 continue
             if any(self._program.atoms[key].counter for key in own - shared):
                 continue  # a counter of its own, which may be the window's start
@@ -137,15 +137,14 @@ class EarlyClears(Steppers):
         return frozenset(
             key
             for number, key in self._keys.items()
-            if key in shared
-            and len(frozenset().union(*(self._sides(each, number) for each in (clear, *losses)))) == 1
+            if key in shared and len(self._sides((clear, *losses), number)) == 1
         )
 
-    def _sides(self, node: Happening, number: int) -> set[int]:
-        """Return on which sides of a condition an event is reached."""
-        reached = self._flow.reached.get(id(node), {}).values()
-        both = {number * 2, number * 2 + 1}
-        return {each for pairs in reached for _, literals in pairs for each in both & literals}
+    def _sides(self, nodes: Iterable[Happening], number: int) -> set[int]:
+        """Return on which sides of a condition these events are reached."""
+        reached = [self._flow.reached.get(id(each), {}) for each in nodes]
+        met = {literals for each in reached for pairs in each.values() for _, literals in pairs}
+        return {side for side in (number * 2, number * 2 + 1) for each in met if side in each}
 
     def _skipped(self, losses: list[Happening], skips: frozenset[str]) -> frozenset[int]:
         """Return what is known of a round one iteration back that did not come to its loss."""
@@ -376,6 +375,14 @@ class EarlyClears(Steppers):
                 if step.kind is EventKind.STEP and step.event and step.event.owner in others
             )
         )
+
+
+def _is_before_the_window(clear: Happening) -> bool:
+    """Is it a clear of what Accelerate prepared, outside its `accumulate`?
+
+    There it does nothing but after a round that has stepped: what it drops has been used.
+    """
+    return clear.optimizer is not None and clear.optimizer.windowed and SYNC not in clear.guards
 
 
 def _before(losses: list[Happening]) -> frozenset[str]:

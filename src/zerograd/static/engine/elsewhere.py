@@ -94,7 +94,7 @@ def _is_called(text: str, cls: ClassUnit, method: FunctionNode, block: Block) ->
 
 
 def _asks_above(text: str, name: str) -> bool:
-    """Does a method call the one that it stands in front of: `super().step()`, `Base.step(self)`?"""
+    """Does a method call the one that it hides: `super().step()`, `Base.step(self)`?"""
     return bool(re.search(rf"(?:super\([^()]*\)|\b[A-Z]\w*)\.{name}\s*\(", text))
 
 

@@ -13,11 +13,11 @@ from zerograd.static.engine.calls import call
 from zerograd.static.engine.choices import either
 from zerograd.static.engine.conditions import is_modulo, test_of
 from zerograd.static.engine.emit import emit
-from zerograd.static.engine.frame import Frame, path_of
+from zerograd.static.engine.frame import Frame, path_of, stem_of
 from zerograd.static.engine.gradients import touch
 from zerograd.static.engine.ir import PAUSE, RETURN, Branch, Haze
-from zerograd.static.engine.items import MOST_MAPPED, items_of
-from zerograd.static.engine.keys import joined, keys_of
+from zerograd.static.engine.items import MOST_MAPPED, Stem, item_of, items_of
+from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.objects import TooLong
 from zerograd.static.engine.picks import picked_by, sliced_by
 from zerograd.static.engine.unit import FunctionNode
@@ -108,8 +108,16 @@ def _subscript(frame: Frame, node: ast.Subscript) -> Value:
         cut = _sliced(frame, base, node.slice)
         if cut is not None:
             return cut
-    index = evaluate(frame, node.slice)
-    return item_of(base, index.value if isinstance(index, Constant) else None)
+    return item_of(base, place_of(frame, node.slice))
+
+
+def place_of(frame: Frame, key: ast.expr) -> object:
+    """Return the key of an item, the stem of one that is put together, or None."""
+    index = evaluate(frame, key)
+    if isinstance(index, Constant):
+        return index.value
+    stem = stem_of(key)
+    return Stem(stem) if stem else None
 
 
 def _sliced(frame: Frame, base: Value, cut: ast.Slice) -> Value | None:
@@ -130,38 +138,6 @@ def _sliced(frame: Frame, base: Value, cut: ast.Slice) -> Value | None:
             return None
         bounds.append(known.value)
     return Several(base.items[slice(*bounds)]) if bounds[2] != 0 else None
-
-
-def item_of(base: Value, index: object) -> Value:
-    """Return an item; an index of None is one that cannot be told."""
-    if isinstance(base, Several):
-        if isinstance(index, int) and not base.open and -len(base.items) <= index < len(base.items):
-            return base.items[index]
-        return _picked(base.items)
-    if isinstance(base, Mapping):
-        if index in base.items:
-            return base.items[index]
-        return _picked(list(base.items.values()))
-    if isinstance(base, Named):
-        return Named(f"{base.path}[{index!r}]" if index is not None else f"{base.path}[*]")
-    if isinstance(base, Instance):
-        return Named(f"{base.key}[{index!r}]" if index is not None else f"{base.key}[*]")
-    if isinstance(base, Module):
-        return Module(f"{base.key}.{index if index is not None else '[*]'}")
-    if isinstance(base, Params):
-        one_of_them = isinstance(index, int | str)
-        return Params(base.keys, one=True, filled=base.filled, part=base.part or one_of_them)
-    if isinstance(base, Tensor | Leaf):
-        return base
-    return NOTHING  # a part of a gradient is no gradient to clear
-
-
-def _picked(items: list[Value]) -> Value:
-    """Return one of some items, nobody knows which."""
-    value = joined(items) if items else NOTHING
-    if isinstance(value, Optimizer) and all(value is not each for each in items):
-        value.picked = True
-    return value
 
 
 def _several(frame: Frame, node: ast.Tuple | ast.List | ast.Set) -> Value:

@@ -315,9 +315,7 @@ class Flow:
                 break
             inner = Exits()
             end = self._block(node.body, now, inner)
-            exits.returns.extend(
-                dropped(each, local) if local else each for each in inner.returns
-            )
+            exits.returns.extend(dropped(each, local) if local else each for each in inner.returns)
             ends.extend(dropped(each, forgotten) for each in inner.breaks)
             back = join([end, *inner.continues])
             if back is None:

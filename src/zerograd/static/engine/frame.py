@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.ir import Block, Haze, Loop, Node
 from zerograd.static.engine.unit import ClassUnit, Unit
-from zerograd.static.engine.values import NOTHING, External, Instance, Named, Value
+from zerograd.static.engine.values import NOTHING, External, Instance, Mapping, Named, Value
 from zerograd.static.engine.words import WELL_KNOWN
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ class Frame:
             if value is not None:
                 self.versions[name] = self.versions.get(name, 0) + 1
                 network = isinstance(value, Named) and self.program.is_network(value.path)
-                if not network and not self.program.is_lasting(value):
+                filled = isinstance(value, Mapping) and not value.items  # which the loop does
+                if not network and not filled and not self.program.is_lasting(value):
                     self.locals[name] = NOTHING
 
     def spelling(self, name: str) -> tuple[str, frozenset[str], bool]:
@@ -138,8 +140,27 @@ def path_of(node: ast.AST) -> str:
             return ""
         if isinstance(node.slice, ast.Constant):
             return f"{base}[{node.slice.value!r}]"
-        return f"{base}[*]"
+        stem = stem_of(node.slice)
+        return f"{base}[{stem!r}][*]" if stem else f"{base}[*]"
     return ""
+
+
+def stem_of(key: ast.expr) -> str:
+    """Return what a key that is put together begins with, or an empty string.
+
+    >>> stem_of(ast.parse("f'opt_{n}'", mode="eval").body)
+    'opt_'
+    """
+    while True:
+        if isinstance(key, ast.BinOp) and isinstance(key.op, ast.Add | ast.Mod):
+            key = key.left  # "opt_" + str(n), "opt_%d" % n
+        elif isinstance(key, ast.JoinedStr) and key.values:
+            key = key.values[0]
+        elif isinstance(key, ast.Call) and plain_name(key) == "format":
+            key = key.func.value  # type: ignore[attr-defined]
+        else:
+            text = key.value if isinstance(key, ast.Constant) else ""
+            return re.split(r"[%{]", text)[0] if isinstance(text, str) else ""
 
 
 def plain_name(call: ast.Call) -> str:

@@ -26,6 +26,7 @@ from zerograd.static.engine.early import CLEAR_AFTER, CLEARED_LAST
 from zerograd.static.engine.emptiness import NEEDS_CERTAINTY, is_open
 from zerograd.static.engine.halfway import is_called_off, is_second_of_a_round, may_be_updated
 from zerograd.static.engine.ir import Block, Doubt, Happening, Loop
+from zerograd.static.engine.late import comes_before_its_loss, is_waiting
 from zerograd.static.engine.leaks import Leaks
 from zerograd.static.engine.losses import LostLosses
 from zerograd.static.engine.marks import mark_guards
@@ -137,6 +138,8 @@ class Judgement(Leaks):
         found = list(self._judge(node, _AT_STEP, node.event.buckets))
         yield from found
         sure = {each.rule.code for each in found if each.certain}
+        if comes_before_its_loss(node, self._buckets, self._flow):
+            yield self._finding(node, "ZG401", INITIAL, True)
         late = None if sure & _TOO_SOON or self._is_doubted(node) else self._losses.misplaced(node)
         if late is not None:
             told = self._finding(node, "ZG102", BucketState(lost=late), True)
@@ -262,10 +265,12 @@ class Judgement(Leaks):
                 code, state = ("ZG102", taken) if taken is not None else (code, state)
             late: Drop | None = None
             if code == "ZG102":
-                # Of a loss that no step ever uses, and that comes after this one, it is the order.
                 late = self._losses.comes_after(node, buckets)
-                lost = late or self._losses.between(node, buckets, always=True)
-                lost = lost or self._losses.told(node, buckets)
+                # A loss that is there, and goes back only after the step: then it is the order.
+                waits = late is not None and is_waiting(late.backward, node, self._buckets)
+                lost = None if waits else self._losses.between(node, buckets, always=True)
+                late = late if lost is None else None
+                lost = lost or late or self._losses.told(node, buckets)
                 shared = self._losses.between(node, buckets, always=True, shared=True)
                 lost = lost or shared
                 if lost is None and (state.lost is None or state.lost.shared):

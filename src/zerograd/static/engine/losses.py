@@ -57,7 +57,6 @@ class LostLosses:
             always: in every round that steps, in the function that does, and not looked at before.
             shared: another optimizer may have stepped on it before the clear.
         """
-        assert step.event is not None
         order = self._buckets.happenings
         here = [each for each in order[: order.index(step)] if each.loop is step.loop]
         drops = [each.lost for each in self._held(step, buckets)]
@@ -73,7 +72,7 @@ class LostLosses:
             }
             for state in self._held(clear, buckets):
                 for each in reversed(state.contributions):
-                    used = step.event.owner in each.used_by if shared else each.used_by - each.read_by
+                    used = each.used_by - (self._others(step) if shared else each.read_by)
                     if each.spot in before and not used:
                         return Drop(each.spot, clear.spot)
         return None
@@ -207,6 +206,9 @@ class LostLosses:
             for state in self._held(step, step.event.buckets)
             for each in state.contributions
         )
+
+    def _others(self, step: Happening) -> set[str]:
+        return {key for key in self._buckets.optimizers if key != step.event.owner}  # type: ignore[union-attr]
 
     def _held(self, event: Happening, buckets: tuple[str, ...]) -> Iterator[BucketState]:
         """Yield the states in which an event finds some buckets."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from zerograd.static.source import Source
 
 # packages whose objects are understood by name, also while their own examples are read
-_UNDERSTOOD = frozenset(("accelerate", "deepspeed", "lightning", "pytorch_lightning"))
+_UNDERSTOOD = frozenset(("accelerate", "apex", "deepspeed", "lightning", "pytorch_lightning"))
 
 
 class Names(Objects):

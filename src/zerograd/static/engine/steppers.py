@@ -48,7 +48,7 @@ class Steppers:
             and (each.event.backward or str(each.event.spot)) in used
             # A function that is called for each of several goes back at the same spot for all.
             and not mine.isdisjoint(each.event.buckets)
-            and (loop in loops_around(each.loop) or each.loop in loops_around(loop))
+            and (loop in loops_around(each.loop) or each.loop in [*loops_around(loop)])
         ]
 
     def _stepping_side(self, owner: str, guard: str) -> int:
