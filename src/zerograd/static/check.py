@@ -267,6 +267,21 @@ def check_paths(
     return check_all([os.fspath(path) for path in paths], asked, exclude=exclude, jobs=jobs)
 
 
+def _roots(paths: Sequence[str]) -> list[str]:
+    """Return the folders that were asked for, and for a file that of the user, if it is in it.
+
+    So `check tools/train.py` reads the same modules as `check .` does from there.
+    """
+    roots = [path for path in paths if os.path.isdir(path)]
+    here = os.getcwd()
+    files = [os.path.abspath(path) for path in paths if path not in roots]
+    if here not in (os.path.expanduser("~"), os.path.dirname(here)) and any(
+        path.startswith(here + os.sep) for path in files
+    ):
+        roots.append(here)
+    return roots
+
+
 def check_all(
     paths: Sequence[str],
     asked: Asked,
@@ -284,7 +299,7 @@ def check_all(
     """
     from zerograd.static.jobs import check_in_processes, is_enough, may_share
 
-    roots = [path for path in paths if os.path.isdir(path)]
+    roots = _roots(paths)
     checker = Checker(asked, roots)
     checker.codes(DEFAULTS)  # a rule that does not exist is told before anything is read
     result = Checked()

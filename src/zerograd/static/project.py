@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from zerograd.errors import UnreadableSourceError
@@ -20,6 +21,7 @@ MOST_OF_A_PACKAGE = 20_000  # bytes of an __init__.py that is read for what it h
 MOST_KEPT = 64  # parsed modules held at a time: files that import each other come together
 MOST_PER_FILE = 100  # modules that the check of one file may look into
 MOST_AROUND = 600  # files whose text is searched for callers
+MOST_FOLDERS = 2_000  # folders in which such files are looked for
 MOST_PLACES = 4  # projects whose texts are held for that at a time
 LONGEST = 6_000  # bytes of a function before a call in it that are searched for a clear
 AROUND = 600  # bytes before and after a call in which its caller's clear would stand
@@ -206,7 +208,7 @@ class Project:
             self._read_around.pop(next(iter(self._read_around)))  # the oldest
         found: list[_Around] = []
         read = 0
-        for place, folders, files in os.walk(top):
+        for place, folders, files in islice(os.walk(top), MOST_FOLDERS):
             folders[:] = [each for each in folders if each[0] not in "._" and each != "venv"]
             for file in files:
                 if read >= MOST_AROUND:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.groups import Groups
 from zerograd.static.engine.values import (
     CONTAINERS,
     NOTHING,
@@ -122,7 +123,7 @@ class Arguments:
         if self._leaves is None:
             self._leaves = found = [*self.positional, *self.named.values()]
             self._kinds = set(map(type, found))
-            if not self._kinds.isdisjoint(CONTAINERS):
+            if not self._kinds.isdisjoint(_CONTAINERS):
                 self._leaves = [leaf for value in found for leaf in leaves_of(value)]
                 self._kinds = set(map(type, self._leaves))
         return self._leaves
@@ -196,13 +197,14 @@ class Arguments:
         )
 
 
+_CONTAINERS = CONTAINERS | {Groups}
 _NAMED = frozenset[type[Value]]((Named,))
 _FUNCTIONS = frozenset[type[Value]]((Function, Bound))
 _PARAMS = frozenset[type[Value]]((Params,))
 _MAY_STEP = frozenset[type[Value]]((Optimizer, Named))
 _NETWORKS = frozenset[type[Value]]((Module, Instance))
 _COMPUTED = frozenset[type[Value]]((Tensor, Successor, Leaf))
-MAY_COMPUTE = _COMPUTED | CONTAINERS  # what may have been computed, or hold what was
+MAY_COMPUTE = _COMPUTED | _CONTAINERS  # what may have been computed, or hold what was
 
 
 def _without_settings(value: Value) -> Value:

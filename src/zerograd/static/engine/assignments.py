@@ -17,7 +17,7 @@ from zerograd.static.engine.ir import (
     Reset,
 )
 from zerograd.static.engine.items import appended
-from zerograd.static.engine.keepers import keep
+from zerograd.static.engine.keepers import keep, take_parameters
 from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.training import clear
 from zerograd.static.engine.updates import uses_gradient
@@ -49,10 +49,14 @@ from zerograd.static.engine.words import (
     words_of,
 )
 
+_COMPUTING = frozenset[type[ast.AST]]((ast.Call, ast.BinOp, ast.UnaryOp))
+
 
 def assign(frame: Frame, node: ast.Assign) -> None:
     """`target = value`, with as many targets as there are."""
     value = evaluate(frame, node.value)
+    if frame.no_grad and type(value) is Tensor and type(node.value) in _COMPUTING:
+        value = Tensor()  # whatever it is computed from, nothing goes back through it
     if type(node.value) is not ast.Call:
         for target in node.targets:
             _store(frame, node, target, value, node.value)
@@ -72,13 +76,15 @@ def assign(frame: Frame, node: ast.Assign) -> None:
 
 def _derive(frame: Frame, target: ast.expr, made: ast.Call) -> None:
     """`parallel = wrap(model)`: what an unseen call makes from a network may be that network."""
+    given = peek(frame, target)
+    if not isinstance(given, (Named, Module)):
+        return
+    if isinstance(given, Named):
+        take_parameters(frame, given, made)
     things = [each for each in made.args if path_of(each)]
     words = [each.value for each in made.keywords if path_of(each.value)]
     if not things and not words:
         return  # made of nothing that has a name
-    given = peek(frame, target)
-    if not isinstance(given, (Named, Module)):
-        return
     handed = [peek(frame, each) for each in things]
     if isinstance(given, Named):
         keep(frame, given, made, [*handed, *(peek(frame, each) for each in words)])

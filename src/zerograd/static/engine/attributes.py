@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from zerograd.static.engine.frame import Frame
+from zerograd.static.engine.groups import Groups
 from zerograd.static.engine.values import (
     NOTHING,
     Bound,
@@ -18,7 +19,6 @@ from zerograd.static.engine.values import (
     Optimizer,
     Params,
     Scaler,
-    Several,
     Super,
     Tensor,
     Value,
@@ -96,7 +96,7 @@ def _module_attribute(frame: Frame, base: Module, name: str) -> Value:
 def _optimizer_attribute(base: Optimizer, name: str) -> Value:
     if name == "param_groups":
         keys = base.keys if base.keys is not None else frozenset((f"?{base.key}",))
-        return Several([Mapping({"params": Params(keys)})], open=True)
+        return Groups(Params(keys), base.groups)
     if name in ("optimizer", "optim", "_optimizer", "base_optimizer"):
         return base
     if is_scaler_name(name):

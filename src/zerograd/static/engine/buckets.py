@@ -51,9 +51,12 @@ class Buckets:
         self.holdings = {key: self._held(each) for key, each in self.optimizers.items()}
         for each in self.happenings:
             each.event = self._event(each)
+        parts = {id(node.part) for node in nodes if isinstance(node, Haze) and node.part}
         for node in nodes:
             if isinstance(node, Haze):
-                node.buckets = self._hazed(node)
+                # The only one that clears a part: the rest is as if it were not there.
+                rest = node.lacks and len(parts) == 1
+                node.buckets = () if rest else self._hazed(node)
             elif isinstance(node, Reset):
                 node.buckets = self._renewed(node)
 

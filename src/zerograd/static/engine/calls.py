@@ -11,6 +11,7 @@ from zerograd.static.engine.construct import external_call
 from zerograd.static.engine.endings import is_empty
 from zerograd.static.engine.frame import Frame, plain_name
 from zerograd.static.engine.gradients import gradient_method, set_gradient, sets_gradient
+from zerograd.static.engine.groups import Groups
 from zerograd.static.engine.ir import Haze, has_effect
 from zerograd.static.engine.items import items_by, mapped
 from zerograd.static.engine.keepers import ask_made, ask_trusted, tell
@@ -265,11 +266,20 @@ def _call_instance(frame: Frame, node: ast.Call, callee: Instance, arguments: Ar
         method = program.method(callee, "forward")
         if method is not None and method.unit.has_events(method.node):
             program.invoke(frame, node, method, arguments)  # a loss that goes back itself
+        elif method is not None and _cuts(method) and program.has_several_optimizers:
+            given = program.invoke(frame, node, method, arguments)
+            if type(given) is Tensor and given.sure and given.deps:  # whom does it cut off?
+                return Arguments([given, Tensor(frozenset((callee.key,)))], {}).computed()
         return forward(frame, frozenset((callee.key,)), arguments)
     method = program.method(callee, "__call__")
     if method is not None:
         return program.invoke(frame, node, method, arguments)
     return unseen(frame, callee.cls.name, arguments, callee)
+
+
+def _cuts(method: Function) -> bool:
+    text = method.unit.text_of(method.node)
+    return "detach" in text or "no_grad" in text
 
 
 def _method(frame: Frame, node: ast.Call, base: Value, name: str) -> Value:
@@ -379,5 +389,6 @@ _METHODS: dict[type[Value], Callable[[Frame, ast.Call, Any, str, Arguments], Val
     Accelerator: accelerator_method,
     Gradient: gradient_method,
     Several: _container_method,
+    Groups: _container_method,
     Mapping: _container_method,
 }

@@ -21,8 +21,10 @@ def emit(frame: Frame, kind: EventKind, node: ast.AST, **what: Any) -> None:
         _emit_either(frame, kind, node, optimizer.choice, what)
         return
     some = what.pop("some", False) or frame.program.picking
+    lacks = what.pop("lacks", False)
     if kind is EventKind.CLEAR and some:
-        frame.emit(Haze(what.get("keys"), whole=True))  # of these parameters some are cleared
+        # of these parameters some are cleared
+        frame.emit(Haze(what.get("keys"), whole=True, part=node, lacks=lacks))
         return
     if frame.site is not None and kind is not EventKind.TOUCH:
         # The wrapper does what it says; what is wrong is wrong where it is called.
@@ -69,6 +71,13 @@ def is_part(value: Value) -> bool:
     if isinstance(value, Gradient):
         return is_part(value.of)
     return isinstance(value, Params) and value.part
+
+
+def is_lacking(value: Value) -> bool:
+    """Is it surely not all of a network's parameters?"""
+    if isinstance(value, Gradient):
+        return is_lacking(value.of)
+    return isinstance(value, Params) and value.lacks
 
 
 def is_false(value: Value | None) -> bool:

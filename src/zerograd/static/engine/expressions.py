@@ -16,22 +16,20 @@ from zerograd.static.engine.emit import emit
 from zerograd.static.engine.frame import Frame, path_of, stem_of
 from zerograd.static.engine.gradients import touch
 from zerograd.static.engine.ir import PAUSE, RETURN, Branch, Haze
-from zerograd.static.engine.items import MOST_MAPPED, Stem, item_of, items_of
+from zerograd.static.engine.items import MOST_MAPPED, items_of
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.objects import TooLong
-from zerograd.static.engine.picks import picked_by, sliced_by
+from zerograd.static.engine.picks import picked_by
+from zerograd.static.engine.subscripts import Stem, counted_out, item_of, sliced
 from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import (
     NOTHING,
     Constant,
     Function,
     Gradient,
-    Instance,
     Leaf,
     Mapping,
-    Module,
     Named,
-    Optimizer,
     Params,
     Several,
     Tensor,
@@ -105,9 +103,13 @@ def _use_leaf(frame: Frame, node: ast.Attribute, leaf: Leaf) -> None:
 def _subscript(frame: Frame, node: ast.Subscript) -> Value:
     base = evaluate(frame, node.value)
     if isinstance(node.slice, ast.Slice):
-        cut = _sliced(frame, base, node.slice)
+        cut = sliced(frame, base, node.slice)
         if cut is not None:
             return cut
+    if isinstance(base, Params) and isinstance(node.slice, ast.Name):
+        short = counted_out(frame.unit.statements(), node.slice)
+        if short is not None:
+            return base.some(one=True, lacks=short)
     return item_of(base, place_of(frame, node.slice))
 
 
@@ -118,26 +120,6 @@ def place_of(frame: Frame, key: ast.expr) -> object:
         return index.value
     stem = stem_of(key)
     return Stem(stem) if stem else None
-
-
-def _sliced(frame: Frame, base: Value, cut: ast.Slice) -> Value | None:
-    """Return some of a network's parameters, or of a list of things that train."""
-    if isinstance(base, Params):
-        some = cut.lower is not None or cut.upper is not None
-        part = Params(base.keys, filled=base.filled, part=base.part or some)
-        part.picks = base.picks | sliced_by(cut)
-        return part
-    if not isinstance(base, Several) or base.open or not base.items:
-        return None
-    if not all(isinstance(each, Optimizer | Module | Instance) for each in base.items):
-        return None
-    bounds: list[int | None] = []
-    for bound in (cut.lower, cut.upper, cut.step):
-        known = evaluate(frame, bound) if bound is not None else Constant(None)
-        if not isinstance(known, Constant) or not isinstance(known.value, int | None):
-            return None
-        bounds.append(known.value)
-    return Several(base.items[slice(*bounds)]) if bounds[2] != 0 else None
 
 
 def _several(frame: Frame, node: ast.Tuple | ast.List | ast.Set) -> Value:
@@ -268,7 +250,8 @@ def _comprehension(
     filled = any(map(frame.unit.mentions_gradient, tests))
     program.guarded = guarded or filled
     results: list[Value] = []
-    open_ended = _collect(frame, node, list(node.generators), results)
+    keys: list[Value] = []  # of a dict
+    open_ended = _collect(frame, node, list(node.generators), results, keys)
     program.guarded = guarded
     frame.locals = saved
     if results and all(isinstance(value, Params) and value.one for value in results):
@@ -278,6 +261,9 @@ def _comprehension(
         found = Params(keys_of(Several(results)), filled=picked, part=part)
         found.picks = picked_by(node.generators)
         return found
+    names = [each.value for each in keys if isinstance(each, Constant)]
+    if keys and not open_ended and len(set(map(repr, names))) == len(results):
+        return Mapping(dict(zip(names, results, strict=True)))
     return Several(results, open_ended)
 
 
@@ -286,11 +272,12 @@ def _collect(
     node: ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp,
     generators: list[ast.comprehension],
     results: list[Value],
+    keys: list[Value],
 ) -> bool:
     """Evaluate a comprehension for each item of each list in it; tell if there may be more."""
     if not generators:
         if isinstance(node, ast.DictComp):
-            evaluate(frame, node.key)
+            keys.append(evaluate(frame, node.key))
             results.append(evaluate(frame, node.value))
         else:
             results.append(evaluate(frame, node.elt))
@@ -301,7 +288,7 @@ def _collect(
         frame.program.bind(frame, first.target, each)
         if any(test_of(frame, test).kind == "never" for test in first.ifs):
             continue  # this one is left out
-        open_ended = _collect(frame, node, rest, results) or open_ended
+        open_ended = _collect(frame, node, rest, results, keys) or open_ended
     return open_ended
 
 

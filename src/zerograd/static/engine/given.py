@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from zerograd.lifecycle.events import EventKind
-from zerograd.static.engine.emit import emit, is_part
+from zerograd.static.engine.emit import emit, is_lacking, is_part
 from zerograd.static.engine.expressions import evaluate
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.gradients import is_made_of_itself, wipe_unknown
@@ -37,6 +37,7 @@ def assign_gradient(frame: Frame, target: ast.expr, value: Value, right: ast.exp
             target,
             keys=keys_of(owner),
             some=is_part(owner),
+            lacks=is_lacking(owner),
             name=path_of(holder),
             to_none=to_none,
         )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
-from zerograd.static.engine.emit import emit, is_false, is_part
+from zerograd.static.engine.emit import emit, is_false, is_lacking, is_part
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Haze
 from zerograd.static.engine.keys import keys_of
@@ -53,6 +53,7 @@ def gradient_method(
             node,
             keys=keys_of(gradient.of),
             some=is_part(gradient),
+            lacks=is_lacking(gradient),
             name=path_of(node.func).rsplit(".", 2)[0] if path_of(node.func) else "",
             to_none=False,
         )

@@ -14,7 +14,11 @@ from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.taken import takes
 from zerograd.static.engine.unit import ClassUnit, FunctionNode, Unit
 from zerograd.static.engine.unused import is_used
-from zerograd.static.engine.words import is_optimizer_class, is_optimizer_name
+from zerograd.static.engine.words import (
+    is_optimizer_class,
+    is_optimizer_name,
+    is_scheduler_name,
+)
 
 if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
@@ -67,6 +71,7 @@ def kept_idle(program: Program) -> Iterator[Finding]:
             if f"{name}.step" in text or f"self.{name}.zero_grad(" not in text:
                 continue  # most of them
             others = any(is_optimizer_name(each) for each in _STEPPED.findall(text))
+            others = others or _is_scheduled(text, name)
             clear = _cleared_before_a_loss(cls, name) if others else None
             if clear is None or _BY_NAME.search(unit.text_of(cls.node)):
                 continue
@@ -83,6 +88,12 @@ def kept_idle(program: Program) -> Iterator[Finding]:
                     advice=rule.advice.format_map({"owner": owner}),
                     owner=owner,
                 )
+
+
+def _is_scheduled(text: str, name: str) -> bool:
+    """Is a scheduler made from this one, and that is stepped?"""
+    made = re.search(rf"\bself\.(\w+)\s*=\s*[\w.]+\(\s*(?:\w+=)?self\.{name}\b", text)
+    return made is not None and is_scheduler_name(made[1]) and f"self.{made[1]}.step(" in text
 
 
 def _kept(cls: ClassUnit) -> list[str]:

@@ -141,9 +141,12 @@ class Haze(Node):
     With `spent` only gradients that a step has used are concerned: who changes
     those by hand knows why they are still there. With `empty` also buckets that hold none.
     `pauses`: a generator stops here, and what matters is whether it does anything itself.
+    `part`: here some of these parameters are cleared, and if it `lacks` any, surely not all.
     """
 
-    __slots__ = ("buckets", "doubt", "empty", "keys", "pauses", "spent", "whole")
+    __slots__ = (
+        *("buckets", "doubt", "empty", "keys", "lacks", "part", "pauses", "spent", "whole"),
+    )
 
     def __init__(
         self,
@@ -153,7 +156,11 @@ class Haze(Node):
         doubt: Doubt = Doubt.UNSEEN,
         empty: bool = False,
         pauses: bool = False,
+        part: ast.AST | None = None,
+        lacks: bool = False,
     ) -> None:
+        self.part = part
+        self.lacks = lacks
         self.keys = keys
         self.whole = whole
         self.spent = spent

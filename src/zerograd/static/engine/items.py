@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
-from zerograd.static.engine.keys import joined
 from zerograd.static.engine.values import (
     NOTHING,
     Constant,
     Function,
-    Instance,
-    Leaf,
     Mapping,
     Module,
     Named,
     Optimizer,
     Params,
     Several,
-    Tensor,
     Value,
 )
 
@@ -29,61 +25,14 @@ if TYPE_CHECKING:
 MOST_MAPPED = 6  # items of a known list that a mapped function is called with
 
 
-class Stem(NamedTuple):
-    """What a key that is put together begins with: `"opt_"` of `f"opt_{n}"`."""
-
-    text: str
-
-
-def item_of(base: Value, index: object) -> Value:
-    """Return an item; an index of None is one that cannot be told."""
-    if isinstance(base, Several):
-        if isinstance(index, int) and not base.open and -len(base.items) <= index < len(base.items):
-            return base.items[index]
-        return _picked(base.items)
-    if isinstance(base, Mapping):
-        if index in base.items:
-            return base.items[index]
-        alike = [item for key, item in base.items.items() if _begins(key, index)]
-        return _picked(alike or list(base.items.values()))
-    if isinstance(base, Named):
-        return Named(f"{base.path}{_spelled(index)}")
-    if isinstance(base, Instance):
-        return Named(f"{base.key}{_spelled(index)}")
-    if isinstance(base, Module):
-        return Module(f"{base.key}.{'[*]' if index is None or type(index) is Stem else index}")
-    if isinstance(base, Params):
-        one_of_them = isinstance(index, int | str)
-        return Params(base.keys, one=True, filled=base.filled, part=base.part or one_of_them)
-    if isinstance(base, Tensor | Leaf):
-        return base
-    return NOTHING  # a part of a gradient is no gradient to clear
-
-
-def _begins(key: object, stem: object) -> bool:
-    return isinstance(key, str) and type(stem) is Stem and key.startswith(stem.text)
-
-
-def _spelled(index: object) -> str:
-    if type(index) is Stem:
-        return f"[{index.text!r}][*]"
-    return "[*]" if index is None else f"[{index!r}]"
-
-
-def _picked(items: list[Value]) -> Value:
-    """Return one of some items, nobody knows which."""
-    value = joined(items) if items else NOTHING
-    if isinstance(value, Optimizer) and all(value is not each for each in items):
-        value.picked = True
-    return value
-
-
 def items_of(value: Value) -> tuple[list[Value], bool]:
     """Return what a loop over `value` yields, and whether there may be more."""
     if isinstance(value, Several):
         return value.items, value.open
     if isinstance(value, Params):
-        return [Params(value.keys, one=True, filled=value.filled, part=value.part)], True
+        if value.part:
+            return [value.some(one=True)], True
+        return [Params(value.keys, one=True, filled=value.filled)], True
     if isinstance(value, Named):
         return [Named(f"{value.path}[*]")], True
     if isinstance(value, Mapping):

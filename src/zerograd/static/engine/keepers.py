@@ -14,7 +14,7 @@ from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Haze
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.values import Instance, Named, Several, Value
-from zerograd.static.engine.words import is_scheduler_name, words_of
+from zerograd.static.engine.words import clips_by_name, is_scheduler_name, words_of
 
 if TYPE_CHECKING:
     from zerograd.static.engine.frame import Frame
@@ -66,6 +66,24 @@ def keep(frame: Frame, target: Named, made: ast.Call, given: list[Value]) -> Non
     if any(map(_only_moves_a_rate, names)):
         return
     frame.program.keepers[target.path] = keys_of(Several(optimizers))
+
+
+def take_parameters(frame: Frame, target: Named, made: ast.Call) -> None:
+    """Remember an object of elsewhere that is made from a network's parameters."""
+    for each in (*made.args, *(each.value for each in made.keywords)):
+        if not isinstance(each, ast.Call) or path_of(each.func).rpartition(".")[2] != "parameters":
+            continue
+        before, frame.program.peeking = frame.program.peeking, True
+        keys = keys_of(frame.program.evaluate(frame, each))
+        frame.program.peeking = before
+        frame.program.derive(target.path, keys)
+        frame.program.takers |= {target.path}
+
+
+def ask_for_gradients(frame: Frame, taker: Named, name: str) -> None:
+    """`accumulator.reduce_gradients()`: what it keeps may have been given others, or none."""
+    if taker.path in frame.program.takers and "grad" in name and not clips_by_name(name):
+        frame.emit(Haze(frame.program.behind(taker), whole=True))
 
 
 def entrust(frame: Frame, name: str, arguments: Arguments) -> None:

@@ -13,6 +13,7 @@ from zerograd.static.engine.unit import ClassUnit, FunctionNode, Unit
 from zerograd.static.engine.values import (
     NOTHING,
     Class,
+    Constant,
     Function,
     Instance,
     Super,
@@ -78,6 +79,17 @@ class Lineage(Names):
                 bound = base if has_decorator(method, "classmethod") else None
                 return Function(method, cls.unit, bound=bound, owner=cls)
         return NOTHING
+
+    def overridden(self, instance: Instance, name: str) -> Constant | None:
+        """Return a flag that a class sets in its body otherwise than the classes above it.
+
+        Such a one is the way of the class, and not a setting that anyone may change.
+        """
+        above = self.lineage(instance.cls)
+        found = [each.flags[name] for each in above if name in each.flags]
+        if len(set(found)) < 2 or any(each.assigners(name) for each in above):
+            return None
+        return Constant(found[0])
 
     def super_attribute(self, base: Super, name: str) -> Value:
         for cls in self.lineage(base.owner)[1:]:

@@ -65,6 +65,9 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
     if generated and not acts:
         frame.out[before:] = [each for each in done if isinstance(each, Reset)]
     items, open_ended = items_of(source)
+    if not items and not open_ended and _stays_empty(frame, node):
+        frame.out.extend(read(frame, node.orelse))
+        return
     if items and all(_is_one_param(item) for item in items):
         # A loop over parameters does one thing to all of them.
         bind(frame, node.target, items[0])
@@ -110,6 +113,29 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
     _read_loop(frame, loop, node.body, node.orelse, read, once=_runs_once(frame, node.iter))
     if acts and _is_generated(frame, node.iter):
         loop.body.insert(0, Haze(None, whole=True))  # what it does between two items
+
+
+def _stays_empty(frame: Frame, loop: ast.For | ast.AsyncFor) -> bool:
+    """Is it a list that is made empty, and that nothing else is done with than to loop over it?
+
+    One that stands for data which is not there, in an example, is not meant to be empty.
+    """
+    over = loop.iter
+    if not isinstance(over, ast.Name) or frame.unit.mentions(loop, "backward"):
+        return False
+    around = frame.node if isinstance(frame.node, FunctionNode) else frame.unit.source.tree
+    parts = frame.unit.parts_of(around)
+    made = [
+        each
+        for each in parts
+        if isinstance(each, ast.Assign)
+        and isinstance(each.value, ast.List)
+        and path_of(each.targets[0]) == over.id
+    ]
+    looped = [id(each.iter) for each in parts if isinstance(each, ast.For)]
+    named = [each for each in parts if isinstance(each, ast.Name) and each.id == over.id]
+    others = [each for each in named if id(each) not in looped]
+    return len(made) == 1 and others == made[0].targets
 
 
 def _written_out(frame: Frame, over: ast.expr) -> ast.expr:

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.groups import groups_in
 from zerograd.static.engine.ir import Doubt, Reset
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.picks import picks_in
@@ -135,6 +136,7 @@ class Objects(Ties, ABC):
         made.lasting = self.quiet > 0
         made.made = True
         made.picks = picks_in(source)
+        made.groups = groups_in(source)
         for picks in made.picks.values() if self.conditional else ():
             picks.append(frozenset())  # otherwise it may be one over all of them
         return made

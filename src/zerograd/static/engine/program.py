@@ -141,6 +141,9 @@ class Program(Readings):
         if unset and not set_again and not is_optimizer_name(name):
             return Constant(None)  # and nothing here ever gives it another value
         path = f"{instance.key}.{name}"
+        flag = self.overridden(instance, name)
+        if flag is not None:
+            return flag
         attached = self.attached(instance.key, name)
         if attached is not None:
             return attached

@@ -14,6 +14,9 @@ _TAKEN = re.compile(
     r"(?<!del )\b(?!autograd\b)\w+\.grad\b(?!\s*=|\s*\*=|\s+is\b|(\.data|\.detach)?\.?\w*_\()"
 )
 
+# Where it stays in its place: averaged over ranks, for a step of its own.
+_BETWEEN_RANKS = re.compile(r"(?:reduce|broadcast)\w*\([\w.]*$")
+
 # A method of the optimizer's own that keeps them.
 _KEPT = re.compile(r"\.(?:aggregate|accumulate|collect|gather|store|save|keep|cache|push)\w*_grad")
 
@@ -34,7 +37,7 @@ def takes(text: str) -> bool:
         start = at  # of the word before it
         while start and (text[start - 1].isalnum() or text[start - 1] == "_"):
             start -= 1
-        if _TAKEN.match(text, start):
+        if _TAKEN.match(text, start) and not _BETWEEN_RANKS.search(text, max(0, start - 80), start):
             return True
         at = text.find(".grad", at + 1)
     return "_grad" in text and bool(_KEPT.search(text))

@@ -9,7 +9,7 @@ from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Haze
-from zerograd.static.engine.keepers import ask, ask_trusted
+from zerograd.static.engine.keepers import ask, ask_for_gradients, ask_trusted
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.prepared import prepared
 from zerograd.static.engine.scalers import scaler_method
@@ -314,6 +314,7 @@ def _unseen_method(
             clear_by_hook(frame, f"{base.path}.{name}", arguments)
         if frame.program.keepers:
             ask(frame, base, name)
+        ask_for_gradients(frame, base, name)
         if is_emptying(name):
             last = base.path.rsplit(".", 1)[-1].split("@", 1)[0]
             if f"{last}.backward(" in frame.unit.source.text and not is_loss_name(last):

@@ -10,6 +10,7 @@ class Ties:
 
     def __init__(self) -> None:
         self.keepers: dict[str, frozenset[str]] = {}  # objects of elsewhere: optimizers they hold
+        self.takers = frozenset[str]()  # objects of elsewhere made from parameters
         self._derived: dict[str, frozenset[str]] = {}
         self._attached: dict[tuple[str, str], Value] = {}
 

@@ -9,7 +9,7 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.applied import APPLIES
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.branches import branch
-from zerograd.static.engine.emit import emit, is_false, is_part
+from zerograd.static.engine.emit import emit, is_false, is_lacking, is_part
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Block, Happening, Haze, Loop, walk
 from zerograd.static.engine.keys import keys_of
@@ -139,6 +139,7 @@ def clear(frame: Frame, node: ast.AST, target: Value, arguments: Arguments) -> N
                 node,
                 keys=keys_of(each) | frame.program.behind(each),
                 some=is_part(each),
+                lacks=is_lacking(each),
                 name=_receiver(node),
                 to_none=to_none,
             )
@@ -253,6 +254,7 @@ def optimizer_method(
     elif name == "add_param_group":
         if optimizer.keys is not None:
             optimizer.keys |= keys_of(arguments.first())
+        optimizer.groups += bool(optimizer.groups)
     elif is_step_name(name):
         step(frame, node, optimizer, arguments, receiver, scaler=_handed_scaler(arguments))
         wipes = arguments.named.get("zero_grad")

@@ -24,7 +24,7 @@ _CLEARING = re.compile(r"zero_grads?\(|clear_grads?\(|\.grad(\.data)?(\s*=\s*Non
 class ClassUnit:
     """A class: its methods by name and which method assigns which attribute."""
 
-    __slots__ = ("_assigners", "_refused", "bases", "methods", "name", "node", "unit")
+    __slots__ = ("_assigners", "_flags", "_refused", "bases", "methods", "name", "node", "unit")
 
     def __init__(self, node: ast.ClassDef, unit: Unit) -> None:
         self.node = node
@@ -35,6 +35,7 @@ class ClassUnit:
             each.name: each for each in node.body if isinstance(each, FunctionNode)
         }
         self._assigners: dict[str, list[str]] | None = None
+        self._flags: dict[str, bool] | None = None
         self._refused: dict[str, set[str]] | None = None
 
     def close(self) -> None:
@@ -59,6 +60,21 @@ class ClassUnit:
                 names.sort(key=lambda name: name != "__init__")
             self._assigners = found
         return self._assigners
+
+    @property
+    def flags(self) -> dict[str, bool]:
+        """The truths that its body gives to names."""
+        if self._flags is None:
+            self._flags = {
+                target.id: each.value.value
+                for each in self.node.body
+                if isinstance(each, ast.Assign | ast.AnnAssign)
+                and isinstance(each.value, ast.Constant)
+                and isinstance(each.value.value, bool)
+                for target in (each.targets if isinstance(each, ast.Assign) else [each.target])
+                if isinstance(target, ast.Name)
+            }
+        return self._flags
 
     def refused(self) -> dict[str, set[str]]:
         """Return the attributes that its methods do not allow, and which of them do not."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
+from itertools import combinations
 
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.ir import Doubt, Haze
 from zerograd.static.engine.keepers import HOOKS, entrust, is_reading
-from zerograd.static.engine.keys import keys_of
+from zerograd.static.engine.keys import keys_of, spelled
 from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import (
@@ -119,6 +121,10 @@ _NOTING = _INERT | frozenset(
 )
 
 
+# words in the names of what draws one output to another
+_COMPARING = frozenset(("kl", "kd", "dml", "kld", "js", "distill", "distillation", "divergence"))
+
+
 def forward(frame: Frame, keys: frozenset[str], arguments: Arguments) -> Value:
     """Return the output of a network: it depends on the network and on the inputs."""
     computed = arguments.computed()
@@ -132,7 +138,31 @@ def forward(frame: Frame, keys: frozenset[str], arguments: Arguments) -> Value:
     if isinstance(computed, Tensor):
         deps, sure, scaler = deps | computed.deps, computed.sure, computed.scaler
         averaged, leaves = computed.averaged, computed.leaves
+        cut = _may_cut(frame, keys, arguments)
+        deps, sure = deps - cut, sure and not cut
     return Tensor(deps, sure=sure, scaler=scaler, averaged=averaged, leaves=leaves)
+
+
+def _may_cut(frame: Frame, keys: frozenset[str], arguments: Arguments) -> frozenset[str]:
+    """Return what a loss of elsewhere may cut off: outputs of networks that have nothing in common.
+
+    One that draws them together, for distillation say, mostly detaches the one or the other.
+    """
+    outputs = [each.deps for each in arguments.all() if type(each) is Tensor and each.deps]
+    apart = any(one.isdisjoint(other) for one, other in combinations(outputs, 2))
+    if not apart or not frame.program.has_several_optimizers:
+        return frozenset()
+    names = [re.escape(spelled(key).rsplit(".", 1)[-1]) for key in keys]
+    known = rf"(?m)^[ \t]*[\w.]*\b(?:{'|'.join(names)})\s*=\s*(?:torch\.)?nn\.\w+Loss\("
+    if not all(map(is_loss_name, keys)) and not all(map(_compares, keys)):
+        return frozenset()
+    if re.search(known, frame.unit.source.text):
+        return frozenset()
+    return frozenset[str]().union(*outputs)
+
+
+def _compares(key: str) -> bool:
+    return not _COMPARING.isdisjoint(words_of(key))
 
 
 def is_called_part(name: str) -> bool:

@@ -33,6 +33,7 @@ _MEASURING = re.compile(
     r"|(?<!cudnn[._])benchmark"  # cudnn's switch of that name is set in any training
     r"|(?<!autograd)\.grad\b"
 )
+_BETWEEN_RANKS = re.compile(r"\w*(?:reduce|broadcast)\w*\([^\n]*")  # in place, for a step
 _SAVING = re.compile(r"\bsave_\w*(?:models?|checkpoints?)\(")
 _DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.Set)
 # calls that by their name may step an optimizer that they were not given
@@ -266,6 +267,7 @@ def _measures(text: str) -> bool:
 
     Who saves the model afterwards has trained it, whatever else is measured.
     """
+    text = _BETWEEN_RANKS.sub("", text)
     return _MEASURING.search(text) is not None and _SAVING.search(text) is None
 
 

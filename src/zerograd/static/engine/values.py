@@ -107,7 +107,7 @@ class Params(Value):
     a gradient were picked, `picks` the other tests by which some were picked.
     """
 
-    __slots__ = ("either", "filled", "keys", "one", "part", "picks")
+    __slots__ = ("either", "filled", "keys", "lacks", "one", "part", "picks")
 
     def __init__(
         self,
@@ -123,10 +123,18 @@ class Params(Value):
         self.filled = filled
         self.picks: frozenset[Pick] = frozenset()
         self.part = part  # some of them, by whatever they were picked
+        self.lacks = False  # a part that is surely not all of them
 
     @property
     def ident(self) -> str:
-        return f"p:{sorted(self.keys)}{self.one}{self.either}{self.filled}{self.part}"
+        return f"p:{sorted(self.keys)}{self.one}{self.either}{self.filled}{self.part}{self.lacks}"
+
+    def some(self, *, one: bool = False, lacks: bool = False) -> Params:
+        """Return a part of these."""
+        part = Params(self.keys, one=one, filled=self.filled, part=True)
+        part.lacks = self.lacks or lacks
+        part.picks = self.picks
+        return part
 
 
 class Gradient(Value):
@@ -163,7 +171,7 @@ class Optimizer(Value):
     """An optimizer; `keys` are the buckets it holds, None where they cannot be told."""
 
     __slots__ = (
-        *("choice", "clears_itself", "key", "keys", "lasting", "made", "of_torch"),
+        *("choice", "clears_itself", "groups", "key", "keys", "lasting", "made", "of_torch"),
         *("picked", "picks", "repeats", "vague", "windowed"),
     )
 
@@ -175,6 +183,7 @@ class Optimizer(Value):
         self.clears_itself: bool | None = False  # None: it calls what may clear
         self.lasting = True  # not made by the function that was being read
         self.made = False  # seen to be made, and not only known by its name
+        self.groups = 0  # of parameters that it was given; 0 where that cannot be told
         self.of_torch = False  # of a class of torch.optim, and in no wrapper
         self.picks: dict[str, list[frozenset[Pick]]] = {}  # of a network: tests that picked some
         self.picked = False  # one of several, by an index that cannot be told
@@ -400,7 +409,7 @@ class Super(Value):
 
 def leaves_of(value: Value, depth: int = 0) -> Sequence[Value]:
     """Return the values inside tuples, lists and dicts."""
-    if type(value) is Several:
+    if isinstance(value, Several):
         items = value.items
     elif type(value) is Mapping:
         items = list(value.items.values())
