@@ -283,3 +283,23 @@ def test_a_comment_that_another_files_check_needs_is_not_idle(tree: Path, engine
     assert [each.rule.code for each in check_paths(["."])] == ["ZG901"]
     engine["a.py"] = [finding("b.py", 5)]
     assert check_paths(["."]).findings == []
+
+
+def test_a_file_is_read_with_the_modules_that_its_folder_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "lib" / "steps.py").write_text(
+        "def learn(net, opt, x):\n    net(x).mean().backward()\n    opt.step()\n"
+    )
+    (tmp_path / "tools" / "train.py").write_text(
+        "import torch\nfrom lib.steps import learn\n"
+        "net = torch.nn.Linear(2, 1)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "for x in torch.randn(10, 4, 2):\n    learn(net, opt, x)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    alone = zerograd.check_paths(["tools/train.py"])
+    assert [(each.rule.code, each.spot.line) for each in alone] == [("ZG101", 3)]
+    monkeypatch.chdir("/")
+    assert not list(zerograd.check_paths([tmp_path / "tools" / "train.py"]))

@@ -338,6 +338,8 @@ def _truth(frame: Frame, node: ast.expr) -> Test:
             return value.test
         if type(value) is Constant and not _is_turned(frame, node, value):
             return ALWAYS if value.value else NEVER
+        if type(value) is Scaler and value.there is not None:
+            return value.there
         if _is_trained(frame, value):
             return _companion(frame, node) or ALWAYS
         if type(node) is ast.Attribute and node.attr == "sync_gradients":

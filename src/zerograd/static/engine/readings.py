@@ -196,6 +196,7 @@ class Readings(Lineage):
     ) -> dict[str, tuple[str, frozenset[str], bool]]:
         """Return how the caller spells each parameter, so that conditions on it are the same."""
         names = _parameters(function)
+        once = frame.node is None and frame.loop is None  # main(parse()), at the top of a file
         spelled: dict[str, tuple[str, frozenset[str], bool]] = {}
         for place, node in arguments.nodes.items():
             name = place if isinstance(place, str) else names[place] if place < len(names) else ""
@@ -212,7 +213,7 @@ class Readings(Lineage):
                 spelled[name] = (
                     f"{text}|{','.join(part[0] for part in parts)}",
                     frozenset().union(*(part[1] for part in parts)) if parts else frozenset(),
-                    any(isinstance(each, ast.Call) for each in below)
+                    (not once and any(isinstance(each, ast.Call) for each in below))
                     or any(part[2] for part in parts),
                 )
         return spelled

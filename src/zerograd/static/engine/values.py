@@ -203,15 +203,16 @@ class Optimizer(Value):
 class Scaler(Value):
     """A loss scaler; one that is switched off scales nothing."""
 
-    __slots__ = ("key", "live")
+    __slots__ = ("key", "live", "there")
 
     def __init__(self, key: str, live: bool = True) -> None:
         self.key = key
         self.live = live
+        self.there: Test | None = None  # by which test there is one, else None stands for it
 
     @property
     def ident(self) -> str:
-        return f"s:{self.key}{self.live}"
+        return f"s:{self.key}{self.live}{self.there.key if self.there is not None else ''}"
 
 
 class Engine(Value):
