@@ -20,6 +20,10 @@ def emit(frame: Frame, kind: EventKind, node: ast.AST, **what: Any) -> None:
     if optimizer is not None and optimizer.choice is not None:
         _emit_either(frame, kind, node, optimizer.choice, what)
         return
+    if kind is EventKind.CLEAR and optimizer is not None and optimizer.picked and optimizer.keys:
+        # one of several, by an index that cannot be told: each in its turn, one would think
+        what.update(optimizer=None, keys=optimizer.keys)
+        optimizer = None
     some = what.pop("some", False) or frame.program.picking
     lacks = what.pop("lacks", False)
     if kind is EventKind.CLEAR and some:

@@ -66,6 +66,8 @@ def items_by(frame: Frame, base: Several | Mapping, name: str, arguments: Argume
     """Return what a method of a list or of a dict gives, and put in what it is handed."""
     first = arguments.first()
     if isinstance(base, Mapping):
+        if name == "keys":
+            return Several([Constant(key) for key in base.items])
         if name == "values":
             return Several(list(base.items.values()))
         if name == "items":

@@ -33,9 +33,12 @@ from zerograd.static.engine.values import (
     NOTHING,
     Constant,
     Function,
+    Instance,
     Leaf,
     Mapping,
+    Module,
     Named,
+    Optimizer,
     Params,
     Several,
     Tensor,
@@ -94,6 +97,8 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
     lasting = [item for item in items if program.is_lasting(item, deep=True)]
     if len(items) > 1 and all(isinstance(item, Named) for item in items):
         lasting = items if frame.unit.has_events(node) else []  # one thing after another
+    if items and all(isinstance(item, Constant) for item in items) and _looks_up(frame, node):
+        lasting = items  # by each name in turn
     if lasting and not open_ended and len(items) <= MOST_UNROLLED:
         for item in items:
             bind(frame, node.target, item)
@@ -102,7 +107,7 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
     stored = names_stored([node])
     if (lasting and len(items) == 1) or has_its_own_each_turn(frame.unit, node, stored):
         # A list of unknown length: what is done to one is done to each.
-        bind(frame, node.target, items[0] if items else NOTHING)
+        bind(frame, node.target, _typical(items))
         frame.out.extend(_rounds(frame, node.body, read))
         return
     loop = Loop(node, frame.loop)
@@ -113,6 +118,20 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
     _read_loop(frame, loop, node.body, node.orelse, read, once=_runs_once(frame, node.iter))
     if acts and _is_generated(frame, node.iter):
         loop.body.insert(0, Haze(None, whole=True))  # what it does between two items
+
+
+def _looks_up(frame: Frame, loop: ast.For | ast.AsyncFor) -> bool:
+    """`for name in names: opts[name].zero_grad()`: are optimizers or networks asked for by it?"""
+    if not isinstance(loop.target, ast.Name) or not frame.unit.has_events(loop):
+        return False
+    return any(
+        isinstance(each, ast.Subscript)
+        and isinstance(each.slice, ast.Name)
+        and each.slice.id == loop.target.id
+        and isinstance(kept := peek(frame, each.value), Mapping)
+        and any(isinstance(one, Optimizer | Module | Instance) for one in kept.items.values())
+        for each in frame.unit.parts_of(loop)
+    )
 
 
 def _stays_empty(frame: Frame, loop: ast.For | ast.AsyncFor) -> bool:
