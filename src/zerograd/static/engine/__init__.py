@@ -21,6 +21,7 @@ from zerograd.static.engine.buckets import Buckets
 from zerograd.static.engine.computed import computed_used
 from zerograd.static.engine.counters import first_of, once_only
 from zerograd.static.engine.flow import Flow
+from zerograd.static.engine.forgotten import forgotten
 from zerograd.static.engine.hooked import clipped_in_hooks
 from zerograd.static.engine.idle import idle, kept_idle
 from zerograd.static.engine.ir import Attempt, Branch, Loop, walk
@@ -83,6 +84,7 @@ def _findings(program: Program) -> Outcome:
     findings.extend(uncalled_findings(program))
     findings.extend(idle(program))
     findings.extend(kept_idle(program))
+    findings.extend(forgotten(program))
     findings.extend(unupdated(program))
     findings.extend(tail_unupdated(program))
     findings.extend(updated_before_any_step(program))

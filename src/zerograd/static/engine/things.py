@@ -211,7 +211,7 @@ def thing_method(
         return base
     if name in _OF_TENSORS:
         return Arguments([Tensor(keys_of(base)), *arguments.all()], {}).computed()
-    if name in ("prepare", "setup", "initialize"):
+    if name in ("prepare", "setup", "initialize", "setup_optimizers"):
         windowed = name == "prepare" and "accelerator" in words_of(path)
         return prepared(program, arguments, windowed=windowed)
     return _unseen_method(frame, node, base, name, arguments)
@@ -321,6 +321,8 @@ def _unseen_method(
                 frame.emit(Haze(None, whole=True))  # a tape: what goes back by it, it may clear
         if name in _LOOKUPS and isinstance(arguments.first(), Constant):
             return Named(f"{base.path}[{arguments.first().value!r}]")  # type: ignore[attr-defined]
+        if f"{base.path}.{name}" in frame.program.networks:  # ac.pi(obs), by ac.pi.parameters()
+            return forward(frame, frozenset((f"{base.path}.{name}",)), arguments)
         if arguments.optimizers() or arguments.has_modules():
             return unseen(frame, name, arguments, base)
         computed = arguments.computed()

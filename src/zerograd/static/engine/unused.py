@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
+from zerograd.static.engine.filled import is_filled, without_comments
 from zerograd.static.engine.frame import path_of
-from zerograd.static.engine.ir import Happening, Loop
+from zerograd.static.engine.ir import Happening
 from zerograd.static.engine.taken import is_taken_by_hand
 from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.words import is_scheduler_name, words_of
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 _HARMLESS = frozenset(
     ("zero_grad", "param_groups", "state_dict", "load_state_dict", "add_param_group")
 )
-_NO_STEP = frozenset(("unscale_", "unscale"))  # methods that may be handed an optimizer
+# methods that may be handed an optimizer, some of which give it back
+_NO_STEP = frozenset(("unscale_", "unscale", "prepare", "setup_optimizers", "prepare_optimizer"))
 _MEASURING = re.compile(
     r"timeit|perf_counter|synchronize\(|profil|memory_allocated"
     r"|(?<!cudnn[._])benchmark"  # cudnn's switch of that name is set in any training
@@ -36,12 +38,6 @@ _MEASURING = re.compile(
 _BETWEEN_RANKS = re.compile(r"\w*(?:reduce|broadcast)\w*\([^\n]*")  # in place, for a step
 _SAVING = re.compile(r"\bsave_\w*(?:models?|checkpoints?)\(")
 _DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.Set)
-# calls that by their name may step an optimizer that they were not given
-_STEPPING = re.compile(
-    r"(?P<owner>\w+)\.\w*step\w*\s*\(|\b(?P<function>\w*(?:optimi[sz]e|apply_grad|minimize)\w*)\s*\("
-)
-# and calls that may do so by whoever is registered with them
-_HOOKS = re.compile(r"(?i)hook|callback|\b(?:on|after|post)_\w+\(|\w*(?:_end|update\w*)\(")
 
 
 def unused(
@@ -68,14 +64,14 @@ def unused(
         others = steps.keys() - {optimizer.key}
         if any(held & set(buckets.holdings[other]) for other in others):
             continue
-        if not _is_filled(node, buckets):
+        if not is_filled(node, buckets):
             continue
         needed = _needed(node, own, flow, fixed)
         instead = any(_is_without_scheduler(each, program, atoms) for each in needed)
         handed = Handed.TO_A_CLASS if own and not instead else _handed_on(program, node, own)
         if handed is not Handed.AWAY:
             told.add(optimizer.key)  # say it once
-            text = _without_comments(node.unit.source.lines)
+            text = without_comments(node.unit.source.lines)
             certain = handed is Handed.TO_NOBODY and not _measures(text) and not program.entrusted
             certain = certain and not is_taken_by_hand(node)  # a worker's, that others step on
             yield replace(_finding(node, node.name, certain, instead), trail=_trail(node, buckets))
@@ -147,7 +143,9 @@ def _finding(node: Happening, owner: str, certain: bool, instead: bool = False) 
 def _trail(clear: Happening, buckets: Buckets) -> tuple[TrailStep, ...]:
     """Return the stations: what fills it, and what throws that away."""
     assert clear.optimizer is not None
-    filled = next(each for each in buckets.happenings if _fills(each, clear.optimizer.key))
+    fills = [each for each in buckets.happenings if _fills(each, clear.optimizer.key)]
+    losses = [each for each in buckets.happenings if each.kind is EventKind.BACKWARD]
+    filled = (fills or losses)[0]
     return tuple(
         TrailStep(each.spot, text, each.unit.source.segment(each.node))
         for each, text in ((filled, "fills its gradients"), (clear, "throws them away"))
@@ -157,64 +155,6 @@ def _trail(clear: Happening, buckets: Buckets) -> tuple[TrailStep, ...]:
 def _fills(node: Happening, owner: str) -> bool:
     event = node.event
     return node.kind is EventKind.BACKWARD and event is not None and owner in event.fills
-
-
-def _is_filled(node: Happening, buckets: Buckets) -> bool:
-    """Is it cleared in a loop, and filled in that loop, in one around it or in one inside?"""
-    optimizer = node.optimizer
-    if optimizer is None or node.event is None or node.loop is None or node.loop.pseudo:
-        return False
-    if optimizer.keys is None and not _is_alone(node, buckets):
-        return False
-    return any(
-        each.kind is EventKind.BACKWARD
-        and each.loop is not None
-        and (node.loop in _around(each.loop) or each.loop in _around(node.loop))
-        and each.event is not None
-        and optimizer.key in each.event.fills
-        for each in buckets.happenings
-    )
-
-
-def _is_alone(node: Happening, buckets: Buckets) -> bool:
-    """Is it a function's only optimizer, a parameter, and does its loop call nothing that steps?
-
-    Or one of the object itself, whose step stands there as a comment.
-    """
-    functions = (each for each in node.unit.statements() if isinstance(each, FunctionNode))
-    given = any(
-        node.name == argument.arg
-        for each in functions
-        if each.lineno < node.spot.line <= (each.end_lineno or 0)
-        for argument in (*each.args.posonlyargs, *each.args.args, *each.args.kwonlyargs)
-    )
-    loops = [each.text for each in _around(node.loop) if each.node is not None] if node.loop else []
-    text = loops[-1] if loops else ""
-    if len(buckets.optimizers) > 1 or not (given or _is_commented_out(node.name, text)):
-        return False
-    text = _without_comments(text.splitlines())
-    return bool(text) and not any(
-        each["function"] or not (each["owner"] == node.name or is_scheduler_name(each["owner"]))
-        for each in _STEPPING.finditer(text)
-    )
-
-
-def _is_commented_out(name: str, text: str) -> bool:
-    """Is the step of `self.opt` there, but as a comment, and is no hook called that may do it?"""
-    step = rf"(?m)^\s*#\s*{re.escape(name)}\.step\(\)"
-    return (
-        name.startswith("self.")
-        and re.search(step, text) is not None
-        and _HOOKS.search(_without_comments(text.splitlines())) is None
-    )
-
-
-def _around(loop: Loop) -> list[Loop]:
-    """Return a loop and all that it stands in."""
-    found = [loop]
-    while found[-1].parent is not None:
-        found.append(found[-1].parent)
-    return found
 
 
 def _fixed(program: Program, buckets: Buckets, atoms: dict[str, int]) -> set[int]:
@@ -256,10 +196,6 @@ def _is_without_scheduler(literal: int, program: Program, atoms: dict[str, int])
 def _literals(node: Happening, flow: Flow) -> list[frozenset[int]]:
     found = flow.reached.get(id(node), {}).values()
     return [literals for pairs in found for _, literals in pairs]
-
-
-def _without_comments(lines: list[str]) -> str:
-    return "\n".join(line.split("#", 1)[0] for line in lines)
 
 
 def _measures(text: str) -> bool:
