@@ -15,7 +15,7 @@ from zerograd.static.engine.elsewhere import (
     is_cleared_outside,
     others_clear,
 )
-from zerograd.static.engine.ir import Block, Branch, Doubt, Happening, Haze, Loop, walk
+from zerograd.static.engine.ir import Block, Branch, Doubt, Happening, Haze, Loop, Reset, walk
 from zerograd.static.engine.keys import frame_of
 from zerograd.static.engine.lacking import OF_SCALERS, lacks_its_scaler
 from zerograd.static.engine.stores import names_stored
@@ -184,7 +184,7 @@ def _read(program: Program, function: Function, cls: ClassUnit | None) -> Iterat
                 and _computes_its_loss(program, closure.node, inner.out)
                 and not is_cleared_outside(program, outer.node)
             ):
-                block = [*block, *_looped(inner.out)]
+                block = [*_before(block), *_looped(inner.out)]
             elif inner.out:  # who calls it may clear
                 whole = _computes_its_loss(program, closure.node, inner.out)
                 apart = not whole or is_cleared_by_takers(program, function)
@@ -201,6 +201,14 @@ def _read(program: Program, function: Function, cls: ClassUnit | None) -> Iterat
     apart = not whole or others_clear(program, function, cls, block)
     doubted = apart and not is_all(program)
     yield Root(_looped(block), hazy=True, doubted=doubted)
+
+
+def _before(block: Block) -> Block:
+    """Return what a function does before an engine runs what it is handed: that is no event."""
+    done = walk(block)
+    if any(isinstance(each, Happening | Loop) for each in done):
+        return block
+    return [each for each in done if isinstance(each, Reset)]
 
 
 def _from(found: list[tuple[Function, Frame]], start: int) -> Iterator[tuple[Function, Frame]]:

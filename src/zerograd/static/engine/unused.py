@@ -36,7 +36,9 @@ _MEASURING = re.compile(
     r"|(?<!autograd)\.grad\b"
 )
 _BETWEEN_RANKS = re.compile(r"\w*(?:reduce|broadcast)\w*\([^\n]*")  # in place, for a step
-_SAVING = re.compile(r"\bsave_\w*(?:models?|checkpoints?)\(")
+_SAVING = re.compile(
+    r"\bsave_\w*(?:models?|checkpoints?|state|weights|pretrained)\(|\btorch\.save\("
+)
 _DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.Set)
 
 
