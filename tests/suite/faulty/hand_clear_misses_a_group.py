@@ -13,4 +13,4 @@ for _ in range(6):
     for p in optimizer.param_groups[0]["params"]:
         p.grad = None
     head(body(torch.randn(8, 4))).pow(2).mean().backward()
-    optimizer.step()  # expect[live]: ZG101
+    optimizer.step()  # expect: ZG101

@@ -46,7 +46,8 @@ def _inherited_by(program: Program, cls: ClassUnit) -> Iterator[tuple[Function, 
     while more := {name for name in calls.keys() - found if not calls[name].isdisjoint(reached)}:
         found |= more
         reached |= more
-    inner = frozenset[str]().union(*(calls[name] - {name} for name in found))
+    inner = set(_OWN_CALL.findall(unit.text_of(cls.node)))
+    inner = inner.union(*(calls[name] - {name} for name in found))
     instance = Instance(cls, "self")
     for name in inherited:
         if name in found - inner and name != "__init__":
