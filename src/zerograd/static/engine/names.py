@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from zerograd.static.source import Source
 
 # packages whose objects are understood by name, also while their own examples are read
-_UNDERSTOOD = frozenset(("accelerate", "apex", "deepspeed", "lightning", "pytorch_lightning"))
+_UNDERSTOOD = frozenset(("accelerate", "apex.amp", "deepspeed", "lightning", "pytorch_lightning"))
 
 
 class Names(Objects):
@@ -90,7 +90,7 @@ class Names(Objects):
 
     def _imported(self, unit: Unit, name: str) -> Value:
         module, level, inner = unit.imports[name]
-        known = module.startswith("torch") or (not level and module.split(".")[0] in _UNDERSTOOD)
+        known = module.startswith("torch") or (not level and _is_understood(f"{module}.{inner}"))
         if self.project is not None and not known:
             if inner:
                 sub = self._other_unit(unit, f"{module}.{inner}".lstrip("."), level)
@@ -125,3 +125,13 @@ class Names(Objects):
             return None
         source = self.project.find(unit.source, module, level, plain=plain)
         return self.unit(source) if source is not None else None
+
+
+def _is_understood(dotted: str) -> bool:
+    """Is it one of these packages, or something in it?
+
+    >>> _is_understood("apex.amp"), _is_understood("apex.optimizers")
+    (True, False)
+    """
+    parts = dotted.split(".")
+    return parts[0] in _UNDERSTOOD or ".".join(parts[:2]) in _UNDERSTOOD
