@@ -40,26 +40,31 @@ def stepped_unfilled(program: Program) -> Iterator[Finding]:
     for function in unit.statements():
         if not isinstance(function, FunctionNode) or not unit.mentions(function, "zero_grad"):
             continue
-        if not unit.mentions(function, ".step("):
-            continue
+        pairs = list(_pairs(function))
+        if not pairs:
+            continue  # most functions
         code = "\n".join(map(ast.unparse, function.body))  # a comment may speak of a backward
         if _FILLS.search(code) or acts(code):
             continue
-        cleared: dict[str, ast.Call] = {}
-        for each in function.body:
-            call = each.value if isinstance(each, ast.Expr) else None
-            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
-                continue
-            owner = path_of(call.func.value)
-            if call.func.attr == "zero_grad" and is_optimizer_name(owner):
-                cleared[owner] = call
-            elif (
-                call.func.attr == "step"
-                and owner in cleared
-                and not (call.args or call.keywords)
-                and _keeps_a_loss(program, function, call.lineno)
-            ):
-                yield _finding(program, owner, cleared[owner], call)
+        for owner, clear, step in pairs:
+            if _keeps_a_loss(program, function, step.lineno):
+                yield _finding(program, owner, clear, step)
+
+
+def _pairs(function: FunctionNode) -> Iterator[tuple[str, ast.Call, ast.Call]]:
+    """Yield the clears of a function with the steps behind them, both in no loop of its own."""
+    cleared: dict[str, ast.Call] = {}
+    for each in function.body:
+        call = each.value if isinstance(each, ast.Expr) else None
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            continue
+        method, owner = call.func.attr, path_of(call.func.value)
+        if method in ("backward", "manual_backward"):
+            return
+        if method == "zero_grad" and is_optimizer_name(owner):
+            cleared[owner] = call
+        elif method == "step" and owner in cleared and not (call.args or call.keywords):
+            yield owner, cleared[owner], call
 
 
 def _keeps_a_loss(program: Program, function: FunctionNode, line: int) -> bool:
