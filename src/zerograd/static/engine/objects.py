@@ -43,11 +43,11 @@ from zerograd.static.engine.values import (
     leaves_of,
 )
 from zerograd.static.engine.words import (
-    is_called_alike,
     is_network_name,
     is_optimizer_name,
     is_scheduler_name,
     names_parameters,
+    shared_kinds,
     words_of,
 )
 
@@ -349,7 +349,9 @@ class Objects(Ties, ABC):
             return True
         # solver_g.step() beside solver_d, which is cleared and stepped
         others = set(_STEPPED.findall(text)) & set(_CLEARED.findall(text))
-        return any(is_called_alike(name, each) for each in others)
+        kinds = {word for each in others for word in shared_kinds(name, each)}
+        # `ema_first` shares with solver_first what they are for: there is something of that name
+        return any(not re.search(rf"(?<![\w.]){kind}\b", text) for kind in kinds)
 
     def is_engine(self, frame: Frame, value: Value) -> bool:
         """Is it an object with backward(loss) and step() of its own, which clears by itself?"""

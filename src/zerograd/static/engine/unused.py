@@ -33,7 +33,7 @@ _NO_STEP = frozenset(("unscale_", "unscale", "prepare", "setup_optimizers", "pre
 _MEASURING = re.compile(
     r"timeit|perf_counter|synchronize\(|profil|memory_allocated"
     r"|(?<!cudnn[._])benchmark"  # cudnn's switch of that name is set in any training
-    r"|(?<!autograd)\.grad\b"
+    r"|(?<!autograd)\.grad\b|clip_grad_norm_?\([^\n]*\binf\b"
 )
 _BETWEEN_RANKS = re.compile(r"\w*(?:reduce|broadcast)\w*\([^\n]*")  # in place, for a step
 _SAVING = re.compile(

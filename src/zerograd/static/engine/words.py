@@ -196,14 +196,19 @@ def is_optimizer_name(path: str) -> bool:
     return not OPTIMIZER_WORDS.isdisjoint(words) or any(word.startswith("optim") for word in words)
 
 
-def is_called_alike(name: str, other: str) -> bool:
-    """Do two names say of what kind they are with the same word, as `solver_d` and `solver_g`?"""
+def shared_kinds(name: str, other: str) -> list[str]:
+    """Return the words by which two names say of what kind they are, if they are the same.
+
+    Where the other one is called an optimizer, what it shares with `sch_g` is not the kind.
+
+    >>> shared_kinds("solver_d", "solver_g"), shared_kinds("sch_g", "opt_g")
+    (['solver'], [])
+    """
     mine, theirs = words_of(name), words_of(other)
-    if name == other or len(mine) < 2 or len(theirs) < 2:
-        return False
-    return (mine[0] == theirs[0] and mine[0] not in _TRAINABLE) or (
-        mine[-1] == theirs[-1] and mine[-1] not in _TRAINABLE
-    )
+    if name == other or len(mine) < 2 or len(theirs) < 2 or is_optimizer_name(other):
+        return []
+    pairs = ((mine[0], theirs[0]), (mine[-1], theirs[-1]))
+    return [one for one, two in pairs if one == two and len(one) > 2 and one not in _TRAINABLE]
 
 
 @_remembered
