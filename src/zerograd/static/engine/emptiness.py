@@ -17,7 +17,8 @@ from zerograd.static.engine.endings import leaves
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening, Loop
 from zerograd.static.engine.keys import touches
-from zerograd.static.engine.words import words_of
+from zerograd.static.engine.stores import statements_in
+from zerograd.static.engine.words import is_loss_name, words_of
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
@@ -32,6 +33,10 @@ _COMMENTS = re.compile(r"(?m)^\s*#.*$|\s#\s.*$")
 _LOSS = re.compile(r"loss|criterion|objective|cross_entropy|logits|predict|output|\bpreds?\b")
 _TOLD = re.compile(r"\b\w*(?:backward|backprop)\w*\s*=")
 _HANDED = re.compile(r"\b\w*(?:schedule|pipe\w*|runner)\.step\(\s*\w")
+# methods of what losses are collected in
+_OF_RECORDS = frozenset(
+    ("update", "append", "extend", "add", "get", "pop", "item", "mean", "sum", "to", "detach")
+)
 _HARMLESS = frozenset(
     (
         *("zero_grad", "no_grad", "enable_grad", "set_grad_enabled", "requires_grad_", "train"),
@@ -259,7 +264,32 @@ def _may_hide_a_backward(step: Happening) -> bool:
     """
     text = step.loop.text if step.loop is not None else ""
     told = _HANDED.search(text) or _TOLD.search(_COMMENTS.sub("", text))
-    return acts(text) or not _LOSS.search(text) or bool(told)
+    return acts(text) or not _LOSS.search(text) or bool(told) or _gives_no_loss_back(step.loop)
+
+
+def _gives_no_loss_back(loop: Loop | None) -> bool:
+    """Is something called a loss, and what it gives not kept as one? It may go back by itself.
+
+    `stats = self.train_loss.in_shards(batch, outputs)`
+    """
+    for node in statements_in([loop.node]) if loop is not None and loop.node is not None else ():
+        if not isinstance(node, ast.Assign | ast.Expr) or not isinstance(node.value, ast.Call):
+            continue
+        called = path_of(node.value.func).split(".")
+        of_loss = is_loss_name(called[-1]) or (
+            isinstance(node, ast.Assign) and is_loss_name(called[-2:][0])
+        )
+        if not of_loss or called[-1] in _OF_RECORDS or not node.value.args:
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        names = [
+            path_of(each)
+            for target in targets
+            for each in (target.elts if isinstance(target, ast.Tuple) else [target])
+        ]
+        if not any(is_loss_name(name) or len(name.rsplit(".", 1)[-1]) < 3 for name in names):
+            return True
+    return False
 
 
 def only_moves_a_schedule(node: Happening) -> bool:
