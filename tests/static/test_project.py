@@ -465,3 +465,56 @@ def test_what_other_modules_hold_does_not_keep_a_file_from_being_read(
     result = check_paths([str(tree / "main.py")])
     found = [each.spot.line for each in result.findings if each.rule.code == "ZG103"]
     assert found == [6, 12, 18]
+
+
+def test_a_method_of_a_base_elsewhere_that_an_heir_hides_clears_nothing(tree: Path) -> None:
+    (tree / "base.py").write_text(
+        "import torch\n\n\n"
+        "class Base:\n"
+        "    def __init__(self, net):\n"
+        "        self.net = net\n"
+        "        self.opt = torch.optim.SGD(net.parameters(), lr=0.1)\n\n"
+        "    def step(self, x):\n"
+        "        self.opt.zero_grad()\n"
+        "        self.net(x).sum().backward()\n"
+    )
+    (tree / "heir.py").write_text(
+        "from base import Base\n\n\n"
+        "class Heir(Base):\n"
+        "    def step(self, x):\n"
+        "        loss = self.net(x).mean()\n"
+        "        loss.backward()\n"
+        "        self.opt.step()\n"
+    )
+    assert [(each.rule.code, each.spot.line) for each in check_paths(["heir.py"])] == [("ZG101", 8)]
+
+
+def test_amp_of_a_copy_of_apex_in_the_project_is_known_by_name(tree: Path) -> None:
+    amp = tree / "apex" / "amp"
+    amp.mkdir(parents=True)
+    (tree / "apex" / "__init__.py").write_text("from . import amp\n")
+    (amp / "__init__.py").write_text(
+        "import contextlib\n\n\n"
+        "@contextlib.contextmanager\n"
+        "def scale_loss(loss, optimizer):\n"
+        "    yield loss\n"
+        "    old = optimizer.step\n\n"
+        "    def skip():\n"
+        "        optimizer.zero_grad()\n"
+        "        optimizer.step = old\n\n"
+        "    optimizer.step = skip\n"
+    )
+    (tree / "train.py").write_text(
+        "import torch\n"
+        "from apex import amp\n\n"
+        "net = torch.nn.Linear(2, 2)\n"
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "for x in data:\n"
+        "    loss = net(x).sum()\n"
+        "    with amp.scale_loss(loss, opt) as scaled:\n"
+        "        scaled.backward()\n"
+        "    opt.step()\n"
+    )
+    assert [(each.rule.code, each.spot.line) for each in check_paths(["train.py"])] == [
+        ("ZG101", 10)
+    ]
