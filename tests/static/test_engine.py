@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import zerograd
-from zerograd.static.engine import flow
+from zerograd.static.engine import buckets, flow
 from zerograd.static.engine.words import fills_by_name
 
 LOOPS = Path(__file__).parent / "loops"
@@ -105,3 +105,29 @@ def test_a_function_is_judged_however_many_were_read_before_it() -> None:
     source = f"{SETTING}{right}{wrong}        opt.step()\n"
     found = [each.rule.code for each in zerograd.check_source(source, "many.py")]
     assert found == ["ZG101"]
+
+
+def test_many_optimizers_are_compared_with_each_network_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = 0
+    covers = buckets.covers
+
+    def counted(key: str, bucket: str) -> bool:
+        nonlocal asked
+        asked += 1
+        return covers(key, bucket)
+
+    monkeypatch.setattr(buckets, "covers", counted)
+    train = """\
+def train(make):
+    net = nn.Linear(2, 2)
+    opt = make(net.parameters())
+    for x in data:
+        opt.zero_grad()
+        net(x).sum().backward()
+        opt.step()
+"""
+    calls = "".join(f"    train(lambda them: optim.SGD(them, lr={n}))\n" for n in range(40))
+    assert not zerograd.check_source(f"{SETTING}{train}def main():\n{calls}", "many.py")
+    assert 0 < asked <= 4 * 40**2

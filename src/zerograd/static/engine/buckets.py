@@ -142,7 +142,7 @@ class Buckets:
         return len(real) == 1 and bucket in self.holdings_of(real[0])
 
     def holdings_of(self, owner: str) -> tuple[str, ...]:
-        return self._held(self.optimizers[owner])
+        return self.holdings[owner]
 
     def _renewed(self, node: Reset) -> tuple[str, ...]:
         keys = {self._assumed.get(key.lstrip("?"), key) for key in node.keys} | node.keys
