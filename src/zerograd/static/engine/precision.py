@@ -15,7 +15,7 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.endings import leaves
 from zerograd.static.engine.frame import path_of
-from zerograd.static.engine.stores import names_stored
+from zerograd.static.engine.stores import COMPOUND, names_stored
 from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.words import is_optimizer_name, words_of
 
@@ -62,9 +62,11 @@ def _blocks(body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
     """Yield a block and all inside it, but for those of functions and classes."""
     yield body
     for each in body:
-        if not isinstance(each, FunctionNode | ast.ClassDef):
+        if type(each) in COMPOUND:
             for name in ("body", "orelse", "finalbody"):
-                yield from _blocks(getattr(each, name, None) or [])
+                inner = getattr(each, name, None)
+                if inner:
+                    yield from _blocks(inner)
 
 
 def _is_of_precision(node: ast.If) -> bool:

@@ -13,7 +13,8 @@ _INSIDE: dict[type[ast.AST], tuple[str, ...]] = {
     **dict.fromkeys((ast.With, ast.AsyncWith, ast.ExceptHandler), ("body",)),
     **dict.fromkeys((ast.If, ast.For, ast.AsyncFor, ast.While), ("body", "orelse")),
 }
-_COMPOUND: frozenset[type[ast.AST]] = frozenset(
+# statements with others inside, that are no scope of their own
+COMPOUND: frozenset[type[ast.AST]] = frozenset(
     (
         *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match),
         getattr(ast, "TryStar", ast.Try),
@@ -64,7 +65,7 @@ def _add_targets(statements: list[ast.stmt], found: list[ast.expr]) -> None:
                     _add_flat(item.optional_vars, found)
         elif kind is ast.Delete:
             found += node.targets  # type: ignore[attr-defined]
-        if kind not in _COMPOUND:
+        if kind not in COMPOUND:
             continue  # nothing stands inside, or it is another scope
         for name in _BODIES:
             inner = getattr(node, name, None)

@@ -91,6 +91,7 @@ class Unit:
 
     __slots__ = (
         "_changing",
+        "_clears",
         "_companions",
         "_counted_down",
         "_equalities",
@@ -128,6 +129,7 @@ class Unit:
         self._counted_down: dict[str, bool] = {}
         self._changing: frozenset[str] | None = None
         self._companions: dict[str, frozenset[str]] | None = None
+        self._clears: bool | None = None
         self._leading: LeadingLines | None = None
         self._has_gradients = ".grad" in source.text
         self._collect(source.tree.body)
@@ -286,7 +288,9 @@ class Unit:
 
     def clears(self) -> bool:
         """Does anything in the module clear gradients, or seem to?"""
-        return bool(_CLEARING.search(self.source.text))
+        if self._clears is None:
+            self._clears = bool(_CLEARING.search(self.source.text))
+        return self._clears
 
     def has_events(self, node: ast.AST) -> bool:
         """May the text of `node` hold an event, or a call of what does?"""
