@@ -51,9 +51,12 @@ def check_in_processes(
     from zerograd.static.check import with_rules_of_ours
 
     number = jobs or min(processors(), 16)
+    context = _context()
+    if context.get_start_method() == "fork":
+        import zerograd.static.engine  # noqa: F401  # loaded once, and not by each of them
     try:
         with ProcessPoolExecutor(
-            number, mp_context=_context(), initializer=_start, initargs=(asked, tuple(roots))
+            number, mp_context=context, initializer=_start, initargs=(asked, tuple(roots))
         ) as pool:
             for result, number in pool.map(_check, _chunks(paths)):
                 yield with_rules_of_ours(result, BY_CODE), number
