@@ -49,6 +49,16 @@ class Buckets:
         self.tracked = self._tracked()
         self._stems = {stem(bucket) for bucket in self.tracked}
         self.holdings = {key: self._held(each) for key, each in self.optimizers.items()}
+        self._owners: dict[str, list[str]] = {}
+        for owner, held in self.holdings.items():
+            for bucket in held:
+                self._owners.setdefault(bucket, []).append(owner)
+        self._leaves = {
+            bucket
+            for each in self.happenings
+            if each.leaf and each.optimizer is not None
+            for bucket in each.optimizer.keys or ()
+        }
         for each in self.happenings:
             each.event = self._event(each)
         parts = {id(node.part) for node in nodes if isinstance(node, Haze) and node.part}
@@ -68,7 +78,7 @@ class Buckets:
         return not known and is_named_only(bucket)
 
     def owners_of(self, bucket: str) -> list[str]:
-        return [owner for owner, held in self.holdings.items() if bucket in held]
+        return self._owners.get(bucket, [])
 
     def _assume(self) -> dict[str, str]:
         """Match optimizers of unknown parameters with networks by name: optimizer_D, netD."""
@@ -290,11 +300,7 @@ class Buckets:
         number = frame_of(bucket)
         if not number or number in node.frames:
             return True
-        return any(
-            not self._is_local(key, number)
-            for key in self.optimizers
-            if bucket in self.holdings_of(key)
-        )
+        return any(not self._is_local(owner, number) for owner in self.owners_of(bucket))
 
     def _owners_in_sight(self, buckets: Iterable[str], node: Happening) -> set[str]:
         """Return who holds these buckets, but for the optimizers of other functions."""
@@ -324,10 +330,7 @@ class Buckets:
         return bucket in self._made or any(covers(key, bucket) for key in self._made)
 
     def _is_leaf(self, bucket: str) -> bool:
-        return any(
-            each.leaf and each.optimizer is not None and bucket in (each.optimizer.keys or ())
-            for each in self.happenings
-        )
+        return bucket in self._leaves
 
     def _is_stepped_beside(self, node: Happening, reach: tuple[str, ...]) -> bool:
         """Does an optimizer step on these gradients in the same loop, and not in their stead?"""
