@@ -151,6 +151,8 @@ bench-outside: $(STAMPS)/dev ## programs that others wrote, with and without `ze
 	  --site "$(OUTSIDE_SITE)"
 bench-ways: $(STAMPS)/dev ## many ways to train, right and wrong, as far as their packages are installed
 	$(OUTSIDE_PYTHON) -m benchmarks.outside.ways
+bench-trainings: $(STAMPS)/dev ## trainings through other people's packages, right and wrong, as far as these are installed
+	$(OUTSIDE_PYTHON) -m benchmarks.outside.trainings
 bench-million: $(STAMPS)/dev ## memory and trace of the sanitizer over a million steps
 	$(PY) -m benchmarks.million_steps --output $(RESULTS)/million_steps.json
 bench-step: $(STAMPS)/dev ## what `Step` costs against the loop written by hand

@@ -44,6 +44,16 @@ def nothing_compiled_before() -> Iterator[None]:
         dynamo.counters.clear()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def no_ranks_left_behind() -> Iterator[None]:
+    """A process group that one module leaves open makes ranks of all the tests after it."""
+    yield
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        distributed.destroy_process_group()
+        pytest.fail("the tests of this module have left a default process group open")
+
+
 def long_modules() -> list[tuple[Path, int]]:
     counts = [(path, path.read_bytes().count(b"\n")) for path in sorted(SOURCE.rglob("*.py"))]
     return [(path, count) for path, count in counts if count > LONG]

@@ -85,11 +85,14 @@ class Run:
     steps: list[Step] = field(default_factory=list)  # if traced
 
 
+_ranks_as_they_are = vars(replicas)["_ranks_of"]
+
+
 def provide() -> None:
     """Give this process what programs import: a process group, and `tools`.
 
     One process is one rank. The witness is told that there are two, so that it speaks of what
-    would go wrong between them.
+    would go wrong between them. `withdraw` takes it all back.
     """
     from torch import distributed
 
@@ -100,6 +103,16 @@ def provide() -> None:
     tools = ModuleType("tools")
     exec(compile(TOOLS, "tools.py", "exec"), vars(tools))
     sys.modules["tools"] = tools
+
+
+def withdraw() -> None:
+    """Take back what `provide` has given, so that other work in this process is not misled."""
+    from torch import distributed
+
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
+    vars(replicas)["_ranks_of"] = _ranks_as_they_are
+    sys.modules.pop("tools", None)
 
 
 def surroundings(text: str, draws: int = 3) -> Iterator[Surroundings]:

@@ -72,17 +72,23 @@ def test_faulty_programs_are_nearly_always_told_of_as_before() -> None:
 
 
 def test_rewrites_train_bit_for_bit_as_before() -> None:
-    pytest.importorskip("torch")
+    torch = pytest.importorskip("torch")
     from benchmarks.accuracy.rewrites.running import history, prepare
+    from benchmarks.agreement.live import withdraw
 
-    prepare()
-    for program in PROGRAMS:
-        before = history(program, program.text)
-        assert before[-1] == ""
-        assert len(before) > 2
-        for name in REWRITES:
-            for each in outcomes([program], name):
-                assert history(program, each.text) == before, (name, each.text)
+    threads = torch.get_num_threads()
+    try:
+        prepare()
+        for program in PROGRAMS:
+            before = history(program, program.text)
+            assert before[-1] == ""
+            assert len(before) > 2
+            for name in REWRITES:
+                for each in outcomes([program], name):
+                    assert history(program, each.text) == before, (name, each.text)
+    finally:
+        withdraw()
+        torch.set_num_threads(threads)
 
 
 def test_programs_of_many_kinds_under_several_rewrites() -> None:

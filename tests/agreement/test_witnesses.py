@@ -9,7 +9,6 @@ import functools
 import gc
 import itertools
 import json
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -21,6 +20,7 @@ import torch
 from benchmarks.agreement.compare import compare
 from benchmarks.agreement.corruptions import Corruption, corruptions
 from benchmarks.agreement.generate import generate
+from benchmarks.agreement.live import withdraw
 from benchmarks.agreement.noticed import EQUIVALENT, RESULTS, disagrees, notices
 from benchmarks.agreement.same import PAIRS
 from benchmarks.agreement.work import prepare
@@ -28,7 +28,6 @@ from zerograd.lifecycle.events import Event, EventKind, Spot
 from zerograd.lifecycle.rule import RuleKind
 from zerograd.lifecycle.state import BucketState, Contribution, Drop
 from zerograd.rules import ALL_RULES
-from zerograd.runtime import replicas
 
 PROGRAMS = 100
 KNOWN = json.loads(RESULTS.read_text(encoding="utf-8"))
@@ -36,14 +35,12 @@ KNOWN = json.loads(RESULTS.read_text(encoding="utf-8"))
 
 @pytest.fixture(scope="module", autouse=True)
 def surroundings() -> Iterator[None]:
-    ranks, threads = vars(replicas)["_ranks_of"], torch.get_num_threads()
+    threads = torch.get_num_threads()
     prepare()
     yield
     gc.unfreeze()
-    vars(replicas)["_ranks_of"] = ranks
     torch.set_num_threads(threads)
-    torch.distributed.destroy_process_group()
-    del sys.modules["tools"]
+    withdraw()
 
 
 as_it_is = functools.cache(disagrees)

@@ -78,12 +78,8 @@ def run(block: Block, script: Path) -> set[tuple[str, int]]:
     script.write_text(block.source, encoding="utf-8")
     if block.ranks > 1:
         return run_ranks(script, block.ranks)
-    from torch import distributed
-
     from zerograd.runtime.sanitizer import watch
 
-    if distributed.is_initialized():
-        distributed.destroy_process_group()  # of whatever ran in this process before
     code = compile(block.source, str(script), "exec")
     watcher = watch(policy="collect", show_notes=True)
     announced: tuple[type[BaseException], ...] = (Exception,) if block.raises else ()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from benchmarks.outside import trainings
 from benchmarks.outside.programs import PROGRAMS
 from benchmarks.outside.table import PAGE, RESULTS, page_of
 from benchmarks.outside.way import Way, made
@@ -60,3 +61,18 @@ class _Clearing(torch.optim.SGD):
     def __init__(self, parameters: Any) -> None:
         super().__init__(parameters, lr=0.01)
         self.register_step_post_hook(lambda optimizer, *_: optimizer.zero_grad())
+
+
+TRAININGS = trainings.load()
+
+
+def test_the_page_shows_the_trainings_through_packages() -> None:
+    assert TRAININGS and PAGE.read_text(encoding="utf-8") == trainings.page_with(TRAININGS)
+
+
+@pytest.mark.parametrize("module", TRAININGS)
+def test_no_training_through_a_package_is_disturbed_or_called_wrong(module: str) -> None:
+    for name, result in TRAININGS[module]["trainings"].items():
+        assert result["trains"] is True and result["same"], name
+        assert not {"alarms, right", "alarms, faulty", "failed"} & set(result), name
+        assert all(result["faults"].values()), name  # told, if not always within two steps

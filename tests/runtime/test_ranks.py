@@ -51,6 +51,22 @@ if mode == "late" or rank == 1:
 print("saved by", rank, flush=True)
 """
 
+UNEVEN = """
+import torch, torch.distributed as dist
+from torch.distributed.algorithms.join import Join
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("gloo")
+net = DistributedDataParallel(torch.nn.Linear(4, 1))
+opt = ZeroRedundancyOptimizer(net.parameters(), torch.optim.SGD, lr=0.01)
+with Join([net, opt]):
+    for step in range(4 + 3 * dist.get_rank()):
+        net(torch.ones(2, 4)).sum().backward()
+        opt.step()
+        opt.zero_grad()
+dist.destroy_process_group()
+"""
+
 ALONE = """
 import os, sys, time, torch
 net = torch.nn.Linear(4, 1)
@@ -91,6 +107,13 @@ def test_ranks_that_step_in_different_windows_are_found(tmp_path: Path) -> None:
     assert "update 5 of opt comes after 1 synchronised backward on rank 0" in finding["message"]
     assert "after 2 synchronised backwards on rank 1" in finding["message"]
     assert finding["location"]["row"] == 15 and finding["rank"] == [0, 1]
+
+
+def test_steps_that_a_rank_takes_for_others_after_its_data_has_ended_are_none_of_its_own(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, uneven=UNEVEN)
+    assert run_json(tmp_path, "uneven.py", launcher=LAUNCHER, code=0) == []
 
 
 def test_clean_ranks_end_with_0_and_one_line(tmp_path: Path) -> None:

@@ -62,6 +62,11 @@ def kind_of_is_user(path: str) -> bool:
     return kind_of(path) == _USERS
 
 
+def kind_of_is_machinery(path: str) -> bool:
+    """Is this file a part of Python, torch or zerograd?"""
+    return kind_of(path) == _MACHINERY
+
+
 def _classify(path: str) -> int:
     if path.startswith((_OURS, _TORCH)) or _MADE_UP.match(path):
         return _MACHINERY
@@ -234,13 +239,16 @@ def _receiver(text: str) -> str:
 
 
 def argument_of(text: str) -> str:
-    """Return the first argument of the call in `text`, if that is a plain name."""
+    """Return the first argument of the call in `text`, if that is a plain name.
+
+    Of a method that is known to take an optimizer: `scaler(loss, opt)` may take anything.
+    """
     try:
         node: ast.AST = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError):
         return ""
-    if isinstance(node, ast.Call) and node.args:
-        return _plain(node.args[0])
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+        return _plain(node.args[0]) if _OWN.search(node.func.attr) else ""
     return ""
 
 

@@ -19,7 +19,7 @@ from types import CodeType, FrameType
 
 from zerograd.lifecycle.events import Spot
 from zerograd.lifecycle.pieces import makes_pieces
-from zerograd.runtime.call_site import kind_of_is_user
+from zerograd.runtime.call_site import kind_of_is_machinery, kind_of_is_user
 
 MOST_SPOTS = 1024
 MOST_FRAMES = 16
@@ -40,12 +40,16 @@ class Caller:
 Chain = tuple[Caller, ...]  # the innermost first
 
 
-def chain_here() -> Chain:
-    """Return the user's frames around the call that is going on."""
+def chain_here(*, with_libraries: bool = False) -> Chain:
+    """Return the user's frames around the call that is going on, and those of libraries if asked.
+
+    Machinery of Python and torch is never among them.
+    """
     found: list[Caller] = []
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and len(found) < MOST_FRAMES:
-        if kind_of_is_user(frame.f_code.co_filename):
+        path = frame.f_code.co_filename
+        if not kind_of_is_machinery(path) if with_libraries else kind_of_is_user(path):
             found.append(Caller(frame.f_code, frame.f_lasti, frame.f_lineno))
         frame = frame.f_back
     return tuple(found)
@@ -88,12 +92,12 @@ class Callers:
 
 
 def is_counted() -> bool:
-    """Does a counter decide whether the user's call that goes on is reached?
+    """Does a counter decide whether the call that goes on is reached?
 
     A remainder (`i % k == 0`), a number that is counted up, or a loop before it that
-    fills and clears in each of its turns.
+    fills and clears in each of its turns. The loop may be a library's, as a trainer's is.
     """
-    for caller in chain_here():
+    for caller in chain_here(with_libraries=True):
         around = _around(caller.code, caller.line)
         tests = [node.test for node in around if isinstance(node, ast.If)]
         loops = [node for node in around if isinstance(node, (ast.For, ast.AsyncFor, ast.While))]
@@ -112,6 +116,27 @@ def is_counted() -> bool:
         if loops:  # farther out, a counter decides on whole loops
             return any(map(_clears_each_turn, _before(loops[-1].body, caller.line)))
     return False
+
+
+def is_in_every_turn(clear: Spot, fill: Spot) -> bool:
+    """Does the loop that fills at one line reach the clear at the other in each of its turns?
+
+    Then no guard has chosen what to throw away.
+    """
+    if clear.path != fill.path or clear.cell != fill.cell:
+        return False
+    around = _over("".join(linecache.getlines(clear.path)), 0, clear.line)
+    nested = [node for node in around if isinstance(node, ast.stmt)]
+    loops = [node for node in nested if isinstance(node, (ast.For, ast.AsyncFor))]
+    if not loops or not loops[-1].lineno <= fill.line <= (loops[-1].end_lineno or 0):
+        return False
+    inner = nested[nested.index(loops[-1]) + 1 :]
+    if not all(isinstance(node, (ast.With, ast.AsyncWith, ast.Expr)) for node in inner):
+        return False
+    return not any(
+        isinstance(node, (ast.Continue, ast.Break)) and node.lineno < clear.line
+        for node in ast.walk(loops[-1])
+    )
 
 
 def _has_remainder(test: ast.expr) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import re
 from collections.abc import Iterator
 
 from zerograd.lifecycle.events import Spot
@@ -15,6 +16,7 @@ from zerograd.runtime.call_site import Site
 BY_HAND = "by hand"  # in place of a backward: gradients that were written to
 _IN_PLACE = frozenset({"add_", "sub_", "addcmul_", "addcdiv_", "copy_", "mul_", "lerp_", "set_"})
 
+_OTHER_STEPS = re.compile(r"sched|prof|env|scaler|loop|anneal|warm", re.IGNORECASE)
 _FACTORS = frozenset(
     {"div_", "mul_", "true_divide_", "divide_", "multiply_", "_foreach_div_", "_foreach_mul_"}
 )
@@ -24,7 +26,8 @@ def find(site: Site, what: str, of: str = "") -> tuple[Spot, str]:
     """Return the statement near `site` that does `what`: clear, assign or update.
 
     In the same function first, the nearest one below; then anywhere in the file, if
-    there is only one; else the site itself. Those that do it to `of`, a name, go before others.
+    there is only one; then a call near it that says so, of an optimizer that is none of
+    torch's; else the site itself. Those that do it to `of`, a name, go before others.
     """
     text = "".join(linecache.getlines(site.path))
     try:
@@ -42,7 +45,10 @@ def find(site: Site, what: str, of: str = "") -> tuple[Spot, str]:
     elif len(everywhere) == 1:
         chosen = everywhere[0]
     else:
-        return site.spot, ""
+        called = sorted(_calls(_scope(tree, line), what), key=lambda s: (s.lineno < line, s.lineno))
+        if not called:
+            return site.spot, ""
+        chosen = called[0]
     spot = site.spot._replace(
         line=chosen.lineno,
         column=chosen.col_offset + 1,
@@ -50,6 +56,21 @@ def find(site: Site, what: str, of: str = "") -> tuple[Spot, str]:
         end_column=(chosen.end_col_offset or 0) + 1,
     )
     return spot, ast.unparse(chosen).splitlines()[0]
+
+
+def _calls(scope: ast.AST, what: str) -> Iterator[ast.stmt]:
+    """Yield `optimizer.step()` for an update, `optimizer.zero_grad()` for a clear."""
+    name = {"update": "step", "clear": "zero_grad"}.get(what, "")
+    for node in ast.walk(scope):
+        call = node.value if isinstance(node, ast.Expr) else None
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(call, ast.Call)
+            and isinstance(call.func, ast.Attribute)
+            and call.func.attr == name
+            and not _OTHER_STEPS.search(ast.unparse(call.func.value))
+        ):
+            yield node
 
 
 def _below(uses: list[ast.stmt], scope: ast.AST, name: str) -> list[ast.stmt]:
@@ -98,6 +119,27 @@ def scales_near(spot: Spot) -> bool:
     except (SyntaxError, ValueError, RecursionError):
         return False
     return any(True for _ in _statements(_scope(tree, spot.line), "scale"))
+
+
+def only_changes_near(site: Site) -> bool:
+    """Does every `p.grad = …` near `site` make the new gradient of the one that was there?
+
+    `p.grad = p.grad / n` keeps what is stale in it.
+    """
+    try:
+        tree = ast.parse("".join(linecache.getlines(site.path)))
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    near = list(_statements(_scope(tree, site.spot.line), "assign"))
+    found = near or list(_statements(tree, "assign"))
+    return bool(found) and all(map(_is_made_of_itself, found))
+
+
+def _is_made_of_itself(statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.Assign):
+        return True  # `p.grad += g`, `p.grad.mul_(s)`
+    before = {ast.unparse(each) for each in ast.walk(statement.value) if _is_grad(each)}
+    return all(ast.unparse(target) in before for target in statement.targets)
 
 
 def _scope(tree: ast.Module, line: int) -> ast.AST:

@@ -20,6 +20,7 @@ from zerograd.lifecycle.rule import Severity
 from zerograd.rules.stale_gradient import by_hand
 from zerograd.runtime import hand_work
 from zerograd.runtime.buckets import Bucket
+from zerograd.runtime.callers import is_in_every_turn
 from zerograd.runtime.hand_work import BY_HAND
 from zerograd.runtime.names import name_in_frames, parameter_names
 
@@ -34,6 +35,7 @@ _ON_NOTHING = frozenset({"ZG102", "ZG401"})
 _ON_WHAT_IS_THERE = frozenset({"ZG101", "ZG301", "ZG303", "ZG304", "ZG402"})
 # Of an older contribution, which may have been cleared unseen before a newer one came.
 _ON_WHAT_WAS_THERE = frozenset({"ZG101", "ZG201", "ZG202", "ZG305", "ZG503"})
+_MORE_OF = re.compile(r"(\S+ and \d+ more)\.grad\b")
 _TOKEN = re.compile(r"(?:optimizer|bucket|scaler)#\d+")
 
 
@@ -147,7 +149,12 @@ class Ledger:
             return not any(bucket.gradients(1) and looks.norm(bucket) > 0 for bucket in buckets)
         if code == "ZG501" and not event.counted:
             # A guard that throws away what it dislikes may do so a few times in a row.
-            return self._tries[finding.key] > SURE_OF_A_WINDOW
+            window = recorder.memo.edge.closed
+            lost = window.lost if window is not None else ()
+            is_unguarded = bool(lost) and all(
+                is_in_every_turn(finding.spot, spot) for spot, _ in lost
+            )
+            return is_unguarded or self._tries[finding.key] > SURE_OF_A_WINDOW
         if code == "ZG402" and all(each.is_moved() for each in buckets):
             return False  # back to where the first step began: a search for a length of step
         if code == "ZG402" and BY_HAND in (recorder.memo.last_fill(each.name) for each in buckets):
@@ -205,7 +212,7 @@ class Ledger:
         return replace(
             finding,
             message=word(finding.message),
-            advice=word(finding.advice),
+            advice=_MORE_OF.sub(r"the gradients of \1", word(finding.advice)),
             owner=word(finding.owner),
             trail=trail,
             live=Live(

@@ -11,7 +11,7 @@ from torch.optim.optimizer import Optimizer
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.runtime import ride, torch_facts
 from zerograd.runtime.buckets import Owner
-from zerograd.runtime.call_site import NOWHERE, Site, argument_of
+from zerograd.runtime.call_site import MOST_SITES, NOWHERE, Site, argument_of
 from zerograd.runtime.callers import is_counted
 from zerograd.runtime.owners import IN_BACKWARD, holds_canary
 
@@ -35,6 +35,7 @@ class Steps:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._open: dict[int, list[_Open]] = {}  # by thread
+        self._for_others: dict[Site, bool] = {}
 
     def begins(self, optimizer: Optimizer, has_closure: bool) -> None:
         recorder = self._recorder
@@ -49,6 +50,8 @@ class Steps:
         if owner is None:
             return
         site = recorder.sites.here(3)
+        if self._is_for_others(site):
+            return
         if site is NOWHERE and owner.made_at is not None:
             site = owner.made_at
         if not owner.display:
@@ -63,6 +66,18 @@ class Steps:
             opened.waits = torch_facts.has_step_hooks(optimizer)
             if not opened.waits:
                 self._take(owner, optimizer, site, is_plain=True)
+
+    def _is_for_others(self, site: Site) -> bool:
+        """Is it a step that `Join` takes, with nothing in it, for ranks that still have data?
+
+        The place of such a step is the end of the `with`, where no other one is taken.
+        """
+        found = self._for_others.get(site)
+        if found is None:
+            if len(self._for_others) >= MOST_SITES:
+                self._for_others.clear()
+            found = self._for_others[site] = torch_facts.is_joining()
+        return found
 
     def go_on(self, *, has_ended: bool = False) -> None:
         """Take the step that waits for the user's hooks, unless one of them is running.

@@ -280,3 +280,15 @@ def is_in_step_hook(optimizer: Any) -> bool:
 def has_step_hooks(optimizer: Any) -> bool:
     """Has the user given this optimizer hooks that run after ours and before its step?"""
     return bool(getattr(optimizer, "_optimizer_step_pre_hooks", None))
+
+
+def is_joining() -> bool:
+    """Does `Join` act here for the ranks that still have data? Then this rank has no more."""
+    join = getattr(sys.modules.get("torch.distributed.algorithms.join"), "Join", None)
+    leaving = getattr(getattr(join, "__exit__", None), "__code__", None)
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and leaving is not None:
+        if frame.f_code is leaving:
+            return True
+        frame = frame.f_back
+    return False

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.runtime import hand_work
 from zerograd.runtime.buckets import GONE, NEW, SAME, TOUCHED, Bucket
-from zerograd.runtime.call_site import Site
+from zerograd.runtime.call_site import MOST_SITES, Site
 from zerograd.runtime.care import MOST_WHOLE
 from zerograd.runtime.hand_work import BY_HAND
 
@@ -28,6 +28,7 @@ class Unseen:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self._changes: dict[Site, bool] = {}
 
     def before_backward(self, buckets: Iterable[Bucket], site: Site) -> None:
         """Find out what was done before a backward adds to it."""
@@ -82,7 +83,8 @@ class Unseen:
         recorder, name = self._recorder, bucket.name
         node, looks = recorder.memo.node, recorder.looks
         if change == NEW:
-            return _ASSIGNED
+            is_stale = name in node.used and name in node.unused
+            return None if is_stale and self._only_changes(site) else _ASSIGNED
         if name not in node.filled:
             return None
         if change == GONE:
@@ -117,6 +119,15 @@ class Unseen:
         # What is there now is what the last step has left, whatever came before that.
         bucket.doubt = bucket.doubt or (asked and not spent)
         return _ASSIGNED if spent and change == TOUCHED else None
+
+    def _only_changes(self, site: Site) -> bool:
+        """Does the code around `site` assign only what it makes of the gradient before?"""
+        found = self._changes.get(site)
+        if found is None:
+            if len(self._changes) >= MOST_SITES:
+                self._changes.clear()
+            found = self._changes[site] = hand_work.only_changes_near(site)
+        return found
 
     def _feed(self, site: Site, done: list[tuple[Bucket, int]]) -> None:
         unused = self._recorder.memo.node.unused
