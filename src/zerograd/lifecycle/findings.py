@@ -170,7 +170,7 @@ def explain(
         rule=rule,
         spot=story.spot,
         message=(story.summary or rule.summary).format_map(names),
-        advice=rule.advice.format_map(names),
+        advice=(story.advice or rule.advice).format_map(names),
         owner=event.owner,
         trail=tuple(trail),
     )

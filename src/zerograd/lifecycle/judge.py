@@ -374,9 +374,12 @@ def _named_for_the_loss(
         return verdicts
     if "ZG102" in by_code and by_code["ZG102"].certain:
         return verdicts
+    # Where a condition makes it find nothing, what is lost where that does not hold is no reason.
+    ruled_out = {(bare.condition[0], not bare.condition[1])} if bare.condition else frozenset()
     for states in buckets.values():
-        for state in states:
-            if lost.broken_by(state, event):
+        for state, under in states.items():
+            reached = any(ruled_out.isdisjoint(literals) for literals in under)
+            if reached and lost.broken_by(state, event):
                 named = replace(bare, rule=lost, state=state)
                 others = [each for each in verdicts if each.rule.code not in ("ZG102", "ZG401")]
                 return [*others, named]

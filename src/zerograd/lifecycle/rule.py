@@ -48,6 +48,7 @@ class Story:
     trail: tuple[tuple[Spot | None, str], ...] = ()
     names: tuple[tuple[str, str], ...] = ()  # more words for the rule's templates
     summary: str = ""  # what to say instead of the rule's own summary, where it came otherwise
+    advice: str = ""  # and what to do about that
 
 
 Breaks = Callable[[BucketState, Event], bool]

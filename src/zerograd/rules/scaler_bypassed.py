@@ -16,17 +16,36 @@ UNSCALED_AFTER = (
     "{scaler}.unscale_({owner}) comes after {scaler}.update(), "
     "so the next {scaler}.step({owner}) leaves the scale in"
 )
-UNSCALE_BEFORE = "call {scaler}.unscale_({owner}) between backward() and {scaler}.step({owner})"
+LEFT_IN = "{scaler}.step({owner}) leaves the scale in what came after {scaler}.unscale_({owner})"
+UNSCALE_BEFORE = (
+    "call {scaler}.unscale_({owner}) between the last backward() and {scaler}.step({owner})"
+)
 
 
 def _breaks(before: BucketState, event: Event) -> bool:
-    return (
-        not event.scaler and not event.leaf and bool(before.scaled) and bool(before.contributions)
-    )
+    if not before.scaled or not before.contributions or event.leaf:
+        return False
+    return not event.scaler or _is_left_in(before, event)
+
+
+def _is_left_in(before: BucketState, event: Event) -> bool:
+    """Was the owner unscaled before the loss that it steps on? A scaler does that once."""
+    return event.scaler == before.scaled and event.owner in before.halfway - before.awaiting
 
 
 def _tells(before: BucketState, event: Event) -> Story:
     scaled = before.contributions[-1] if before.contributions else None
+    if event.scaler:
+        return Story(
+            event.spot,
+            (
+                (scaled.spot if scaled else None, "fills the gradients, multiplied by the scale"),
+                (event.spot, "takes them for unscaled, and leaves the scale in"),
+            ),
+            (("scaler", event.scaler),),
+            LEFT_IN,
+            UNSCALE_BEFORE,
+        )
     return Story(
         event.spot,
         (

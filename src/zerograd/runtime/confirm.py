@@ -131,6 +131,18 @@ class Looks:
             return False
         return self.fingerprint(parameter) == before
 
+    def all_stay(self, buckets: list[Bucket]) -> bool:
+        """Do all of them? Where one is not known yet all are asked again, together.
+
+        A bucket that was split off later would else be known only when the others are not.
+        """
+        known = all(each.print_before is not None for each in buckets)
+        stay = [self.stays(each) for each in buckets]
+        if not known:
+            for each in buckets:
+                each.goes_back = True
+        return all(stay)
+
     def is_due_at(self, bucket: Bucket, site: Site) -> bool:
         """Is it time, at this place, to watch the bucket's values for updates by hand?"""
         return self._is_turn("moved", bucket, site)

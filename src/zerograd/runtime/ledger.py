@@ -159,10 +159,8 @@ class Ledger:
             return False  # back to where the first step began: a search for a length of step
         if code == "ZG402" and BY_HAND in (recorder.memo.last_fill(each.name) for each in buckets):
             return False
-        if code == "ZG402":
-            stays = [looks.stays(each) for each in buckets if each.owners]
-            if not all(stays):
-                return False
+        if code == "ZG402" and not looks.all_stay([each for each in buckets if each.owners]):
+            return False
         if code in _ON_WHAT_IS_THERE:
             # Zeros are nothing: somebody has cleared them by a way that moves no counter.
             held = [each for each in buckets if looks.norm(each) != 0.0 or _is_late(finding, each)]

@@ -117,6 +117,8 @@ def _ranked(nodes: list[Node]) -> list[str]:
     weights: dict[str, int] = {}
     for node in guards:
         weight = _weight(walk(_under(node)), id(node) in caught)
+        if isinstance(node, Attempt):  # what the exception kept from running matters, too
+            weight = weight or any(map(_decides, walk(node.body)))
         if weight:
             weights[node.atom] = weights.get(node.atom, 0) + weight
     near: dict[str, int] = dict.fromkeys(weights, 0)

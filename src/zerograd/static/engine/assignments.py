@@ -20,7 +20,7 @@ from zerograd.static.engine.items import appended
 from zerograd.static.engine.keepers import keep, take_parameters
 from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.training import clear
-from zerograd.static.engine.updates import uses_gradient
+from zerograd.static.engine.updates import put_back, uses_gradient
 from zerograd.static.engine.values import (
     MADE,
     NOTHING,
@@ -163,6 +163,8 @@ def _store(frame: Frame, node: ast.stmt, target: ast.expr, value: Value, right: 
         if target.attr == "data":
             if of_gradient and not frame.unit.mentions_gradient(right):
                 assign_gradient(frame, target.value, value, right)
+            elif not of_gradient:
+                put_back(frame, peek(frame, target.value), target.value, [right])
             return
     elif type(target) is ast.Name and frame.unit.mentions_gradient(right):
         current = frame.lookup(target.id)

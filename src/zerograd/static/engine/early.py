@@ -70,7 +70,10 @@ class EarlyClears(Steppers):
             skips = _before(losses)
             own = varying - {guard} - (node.behind & skips) - beside
             skipped = self._skipped(losses, skips | beside)
-            if self._sits_out(owner, guard) or (guard == SYNC and _is_before_the_window(node)):
+            sits_out = self._sits_out(owner, guard)
+            if sits_out and not guard.partition("|")[0].endswith("%2==0"):
+                continue  # of two rounds either may be the one that is meant to step
+            if guard == SYNC and _is_before_the_window(node):
                 continue
             if any(self._program.atoms[key].counter for key in own - shared):
                 continue  # a counter of its own, which may be the window's start
@@ -95,7 +98,7 @@ class EarlyClears(Steppers):
                     drops = [self._drops(judged[b], owner, guard, strict) for b in filled]
                     if drops and all(drops) and all(map(all, drops)) and not own:
                         counts = self._counts(guard) or (with_step and self._ends_windows(guard))
-                        certain = counts and not self._takes_turns(owner, guard)
+                        certain = counts and not (sits_out or self._takes_turns(owner, guard))
                         yield name, _example(judged[filled[0]]), certain
                         return
                     if drops and all(map(any, drops)):
@@ -200,7 +203,9 @@ class EarlyClears(Steppers):
         inside = {
             each.event.backward or str(each.event.spot)
             for each in self._buckets.happenings
-            if each.kind is EventKind.BACKWARD and each.event is not None and each.loop is loop
+            if each.kind is EventKind.BACKWARD
+            and each.event is not None
+            and loop in loops_around(each.loop)
         }
         used = self._stepped_on(owner)
         if not used & inside:

@@ -32,13 +32,14 @@ from zerograd.static.engine.losses import LostLosses
 from zerograd.static.engine.marks import mark_guards
 from zerograd.static.engine.opposed import Opposed
 from zerograd.static.engine.plausible import BEFORE, is_ever_cleared, is_plausible, is_put_elsewhere
-from zerograd.static.engine.rows import Rows
+from zerograd.static.engine.rows import Rows, needs_an_exception
 from zerograd.static.engine.telling import told_of_last_round, told_too_soon
 from zerograd.static.engine.unscaled import (
     States,
     filled_only,
     is_clipped_scaled,
     is_unscaled_after_its_step,
+    is_unscaled_too_late,
     maybe_unscaled_loss,
     unscaled_loss,
 )
@@ -136,6 +137,8 @@ class Judgement(Leaks):
     def _at_step(self, node: Happening) -> Iterable[Finding]:
         assert node.event is not None
         found = list(self._judge(node, _AT_STEP, node.event.buckets))
+        if node.event.scaler and is_unscaled_too_late(node, self._buckets, self._flow):
+            found = [each for each in found if each.rule.code != "ZG303"]  # told at the unscale
         yield from found
         sure = {each.rule.code for each in found if each.certain}
         if comes_before_its_loss(node, self._buckets, self._flow):
@@ -295,6 +298,12 @@ class Judgement(Leaks):
         assert node.event is not None
         verdicts = judge_set(held, node.event, rules, self._varies_at(node))
         verdicts = [
+            replace(each, certain=False)
+            if each.rule.after_step and each.certain and needs_an_exception(held, each, node.event)
+            else each
+            for each in verdicts
+        ]
+        verdicts = [
             replace(each, certain=True)
             if each.rule.code == "ZG101" and self._is_only_added_to(node, held)
             else each
@@ -325,7 +334,9 @@ class Judgement(Leaks):
         """Is there no clear in its loop, so that each later step is on gradients that were used?"""
         assert node.event is not None
         owner = node.event.owner
-        return not is_ever_cleared(node, self._buckets, in_its_loop=True) and all(
+        if node.rescues or is_ever_cleared(node, self._buckets, in_its_loop=True):
+            return False
+        return all(
             not state.unknown and (owner not in state.stepped or state.contributions)
             for states in held.values()
             for state in states
@@ -370,7 +381,7 @@ class Judgement(Leaks):
         if "scaler" in names:
             names["scaler"] = names["scaler"].split("@", 1)[0]
         message = (story.summary or rule.summary).format_map(names)
-        advice = rule.advice.format_map(names)
+        advice = (story.advice or rule.advice).format_map(names)
         finding = replace(finding, message=message, advice=advice, owner=name, certain=certain)
         if node.optimizer is not None and node.optimizer.is_by_hand:
             finding = by_hand(finding)

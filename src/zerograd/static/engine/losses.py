@@ -165,7 +165,7 @@ class LostLosses:
             each
             for each in order[: order.index(step)]
             if each in beside
-            and each.frames == step.frames
+            and (each.frames == step.frames or each.guards <= step.guards)
             and each.kind in (EventKind.BACKWARD, EventKind.ASSIGN)
         ]
         if filled or any(each.kind is EventKind.STEP for each in beside) or is_taken_by_hand(step):

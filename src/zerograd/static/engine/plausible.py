@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
 
 BEFORE = "one iteration back: "
-_CAUGHT = f"{BEFORE}{RAISED}"
+CAUGHT = f"{BEFORE}{RAISED}"
 _NAMES = re.compile(r"[A-Za-z_]\w*")
 _DOTTED = re.compile(r"[A-Za-z_][\w.]*")
 _AT_START = re.compile(r"^(?:not )?([\w.]+)\s*(?:(?:==|!=|>)\s*0)?$")
@@ -38,7 +38,9 @@ def is_plausible(node: Happening, verdict: Verdict, buckets: Buckets, program: P
     if verdict.condition is None:
         return True
     own = node.guards
-    condition = verdict.condition[0]
+    condition, truth = verdict.condition
+    if node.rescues or (truth and condition.removeprefix(BEFORE).startswith(RAISED)):
+        return False  # an exception comes from anywhere, and what it left may be anything
     if condition in own:
         return True
     condition = condition.removeprefix(BEFORE)
@@ -146,6 +148,6 @@ def is_repeated(literals: frozenset[Literal], conditions: frozenset[str]) -> boo
     return not any(
         (f"{BEFORE}{key}", not truth) in literals
         if key in conditions
-        else truth and key.startswith(_CAUGHT)
+        else truth and key.startswith(CAUGHT)
         for key, truth in literals
     )

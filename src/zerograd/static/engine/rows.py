@@ -10,10 +10,10 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from zerograd.lifecycle.events import EventKind
+from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.judge import Verdict, judge_set
 from zerograd.static.engine.ir import Happening
-from zerograd.static.engine.plausible import BEFORE, are_about_the_same, is_repeated
+from zerograd.static.engine.plausible import BEFORE, CAUGHT, are_about_the_same, is_repeated
 from zerograd.static.engine.stores import statements_in, targets
 from zerograd.static.engine.unscaled import States
 
@@ -37,7 +37,7 @@ class Rows:
         """Return the verdict over rounds in a row, if that one is certain."""
         step = self._step
         settled = verdict.certain and verdict.condition is None
-        if settled or verdict.rule.code != "ZG101" or step.event is None:
+        if settled or verdict.rule.code != "ZG101" or step.event is None or step.rescues:
             return verdict
         rules = [verdict.rule]
         calm = judge_set(_after(held, frozenset()), step.event, rules, self._varies)
@@ -93,6 +93,21 @@ class Rows:
             if isinstance(each, ast.Name | ast.Attribute)
         }
         return not stored.isdisjoint(name.partition("#")[0] for name in names)
+
+
+def needs_an_exception(held: dict[str, States], verdict: Verdict, event: Event) -> bool:
+    """Is the rule broken only after a round in which something was caught?
+
+    What the exception kept from running may be all that was to come: an input made anew, a clear.
+    """
+    caught = any(
+        truth and key.startswith(CAUGHT)
+        for states in held.values()
+        for under in states.values()
+        for literals in under
+        for key, truth in literals
+    )
+    return caught and not judge_set(_after(held, frozenset()), event, [verdict.rule])
 
 
 def _after(held: dict[str, States], passed: frozenset[str]) -> dict[str, States]:

@@ -230,7 +230,7 @@ def _try(frame: Frame, node: Any) -> None:
     otherwise = read_block(frame, node.orelse)
     final = read_block(frame, node.finalbody)
     if body or any(handlers) or otherwise or final:
-        key = f"{RAISED}|{id(node)}" if any(handlers) else ""
+        key = f"{RAISED}|{id(node)}" if handlers else ""
         if key:
             frame.program.note_opaque(key, RAISED)
         frame.emit(Attempt(body, handlers, otherwise, final, key))

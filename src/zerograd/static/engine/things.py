@@ -30,7 +30,7 @@ from zerograd.static.engine.unseen import (
     makes_optimizer,
     unseen,
 )
-from zerograd.static.engine.updates import uses_gradient
+from zerograd.static.engine.updates import put_back, uses_gradient
 from zerograd.static.engine.values import (
     NOTHING,
     UNSEEN,
@@ -285,6 +285,8 @@ def _tensor_method(
                 name=path_of(node.func.value),
                 leaf=isinstance(base, Leaf),
             )
+        elif name == "copy_":
+            put_back(frame, base, holder, node.args)
         return base
     if isinstance(base, Params):
         return base

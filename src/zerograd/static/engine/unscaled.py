@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.judge import Literal
 from zerograd.lifecycle.state import BucketState, Phase
+from zerograd.rules.scaler_bypassed import RULE as SCALER_BYPASSED
 from zerograd.static.engine.emptiness import only_moves_a_schedule
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening
@@ -110,7 +111,8 @@ def maybe_unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happen
 def is_unscaled_after_its_step(unscale: Happening, buckets: Buckets, flow: Flow) -> bool:
     """Has a step used all that is unscaled here, and an update ended that round?
 
-    The scaler notes that this optimizer is unscaled, and does not unscale what comes next.
+    The scaler notes that this optimizer is unscaled, and does not unscale what comes next: some
+    step finds the scale still in it.
     """
     assert unscale.event is not None
     owner = unscale.event.owner
@@ -118,6 +120,8 @@ def is_unscaled_after_its_step(unscale: Happening, buckets: Buckets, flow: Flow)
         each.kind is EventKind.SCALER_UPDATE and each.scaler == unscale.scaler
         for each in buckets.happenings
     ):
+        return False
+    if not any(_finds_the_scale(each, owner, flow) for each in buckets.happenings):
         return False
     states = [
         flow.states[number]
@@ -130,6 +134,30 @@ def is_unscaled_after_its_step(unscale: Happening, buckets: Buckets, flow: Flow)
         and state.phase(owner) is Phase.SPENT
         and owner not in state.awaiting | state.halfway
         for state, doubt in states
+    )
+
+
+def is_unscaled_too_late(step: Happening, buckets: Buckets, flow: Flow) -> bool:
+    """Does any unscale of the owner come after its step? Then that is where it is told."""
+    assert step.event is not None
+    return any(
+        each.kind is EventKind.UNSCALE
+        and each.event is not None
+        and each.event.owner == step.event.owner
+        and is_unscaled_after_its_step(each, buckets, flow)
+        for each in buckets.happenings
+    )
+
+
+def _finds_the_scale(step: Happening, owner: str, flow: Flow) -> bool:
+    """Is it a step through a scaler that leaves the scale in, on some way?"""
+    if step.kind is not EventKind.STEP or step.event is None or step.event.owner != owner:
+        return False
+    reached = flow.reached.get(id(step), {})
+    return bool(step.event.scaler) and any(
+        SCALER_BYPASSED.broken_by(flow.states[number][0], step.event)
+        for bucket in step.event.buckets
+        for number, _ in reached.get(bucket, ())
     )
 
 

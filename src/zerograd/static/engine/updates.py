@@ -6,8 +6,10 @@ import ast
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.frame import path_of
+from zerograd.static.engine.ir import Haze
+from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.stores import statements_in
-from zerograd.static.engine.values import Leaf, Value
+from zerograd.static.engine.values import Leaf, Params, Value
 
 if TYPE_CHECKING:
     from zerograd.static.engine.frame import Frame
@@ -43,3 +45,14 @@ def uses_gradient(frame: Frame, right: ast.expr, holder: ast.expr, owner: Value)
                 if before:
                     asked.append(max(before, key=lambda each: each.lineno).value)
     return False
+
+
+def put_back(frame: Frame, owner: Value, holder: ast.expr, given: list[ast.expr]) -> None:
+    """Weights that are given other values, not made of their own, are put back to where they were.
+
+    A line search does that: it moves them along the same gradients again.
+    """
+    own = path_of(holder).split(".", 1)[0]
+    names = {each.id for part in given for each in ast.walk(part) if isinstance(each, ast.Name)}
+    if isinstance(owner, Params) and own not in names:
+        frame.emit(Haze(keys_of(owner), whole=True, spent=True))
