@@ -77,7 +77,7 @@ class _Judge:
         self.all_empty: dict[tuple[object, int], int] = {}
         self.steps = Counter((e.owner, e.line) for e in events if e.kind == "step")
         self.pending: dict[object, dict[object, Event]] = {}
-        self.halfway: set[object] = set()  # owners unscaled since the last update
+        self.halfway: dict[object, Event] = {}  # owners unscaled since the last update
         self.used: set[int] = set()  # backwards that some optimizer's step has used
         self.updated: set[int] = set()  # lines of scaler steps that an update followed
         self.early: dict[Bucket, Event] = {}
@@ -158,7 +158,7 @@ class _Judge:
         stepped = any(event.owner in waiting for waiting in self.pending.values())
         if event.owner in self.halfway or stepped:  # torch raises
             self._add("ZG302", event.line, sure=False)
-        self.halfway.add(event.owner)
+        self.halfway[event.owner] = event
         for state in self._of(event.buckets):
             state.scaler, state.unscaled = None, True
 
@@ -189,6 +189,9 @@ class _Judge:
         for bucket in event.buckets:
             self.clipped.pop(bucket, None)
         if event.scaler is not None:
+            unscale = self.halfway.get(event.owner)
+            if unscale is not None and any(state.scaler is event.scaler for state in states):
+                self._add("ZG303", event.line, unscale.line)  # what came since is not unscaled
             self._scaler_step(event)
             for _, backward in (each for state in states for each in state.contributions):
                 if backward.scaler is None:  # divided by a factor that was never in it

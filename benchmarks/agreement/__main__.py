@@ -7,6 +7,7 @@ python -m benchmarks.agreement --show 185
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import multiprocessing
 import signal
@@ -53,8 +54,8 @@ def _small(text: str, kind: str, code: str) -> str:
     return shrink(text, shows)
 
 
-def _show(seed: int) -> None:
-    program = generate(seed)
+def _show(seed: int, daily: bool) -> None:
+    program = generate(seed, daily=daily)
     result = compare(program.text)
     print(_numbered(program.text))
     print("read", [(each.code, each.line, each.certain) for each in result.read])
@@ -74,11 +75,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the first program")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--results", type=Path, default=RESULTS / "agreement.json")
+    parser.add_argument("--daily", action="store_true", help="programs of the daily themes")
     parser.add_argument("--show", type=int, metavar="SEED", help="one program, shrunk")
     args = parser.parse_args()
     if args.show is not None:
         prepare()
-        _show(args.show)
+        _show(args.show, args.daily)
         return 0
     last = args.seed + args.programs
     parts = [range(at, min(at + PART, last)) for at in range(args.seed, last, PART)]
@@ -86,7 +88,7 @@ def main() -> int:
     began = time.monotonic()
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(args.jobs, context, initializer=prepare) as pool:
-        for part in pool.map(tally, parts):
+        for part in pool.map(functools.partial(tally, daily=args.daily), parts):
             total.add(part)
             total.seconds = round(time.monotonic() - began, 1)
             print(f"{total.programs} programs", file=sys.stderr)

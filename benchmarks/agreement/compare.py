@@ -23,11 +23,14 @@ from zerograd.static.check import Asked, Checker
 
 NOTES = ("ZG502", "ZG503", "ZG505")
 WORSE = frozenset({"ZG101", "ZG102", "ZG201", "ZG401", "ZG402", "ZG501", "ZG504"})
+# With a wrong guard the windows are not those that are meant; a clip for no step is in vain.
+COVERING = {"ZG501": frozenset({"ZG504"}), "ZG304": frozenset({"ZG203"})}
 AT_THE_END = ("ZG203",)  # judged then, if the program ends by itself
 RAISING = ("ZG104", "ZG302")  # faults that torch itself ends the run for
 MORE_DRAWS = 12  # of the data, before a finding of the checker counts as not seen
 # The faults that only the order of two acts makes: of a clear and a use, or of two uses.
 ORDERED = ("ZG102", "ZG402")
+OF_FINITE_VALUES = ("ZG101", "ZG102", "ZG303", "ZG304", "ZG501")
 MADE = re.compile(r"torch\.optim\.|Holder\(|\bdef |\btrain\w*\(")
 COUNTED = re.compile(r"% \d|\bi > 0")
 BY_HAND = re.compile(r"[-+]=.*\.grad\b|\.grad = g\b")
@@ -102,9 +105,9 @@ def compare(text: str, path: str = "program.py") -> Comparison:
     missing = [said for said in missing if said not in result.covered]
     told = [said for said in certain if said not in result.covered]
     result.confirmed = [said for said in told if said not in missing]
+    result.seen = list(seen.values())
     for said in missing:
         _explain_silence(said, text, path, result)
-    result.seen = list(seen.values())
     for (code, line), said in seen.items():
         way = next(filter(None, (sameness(each, said) for each in result.read)), "")
         if code in LIVE_ONLY:
@@ -145,6 +148,9 @@ def _explain_silence(said: Said, text: str, path: str, result: Comparison) -> No
 
     A program that raises may have cut just that path short.
     """
+    if said.code == "ZG102" and "except" in text and _is_seen_bare(said, result.seen):
+        result.not_run.append(said)  # the loss is lost where its own step raises
+        return
     ran = traceless = False
     ending = {each.line for each in result.read if each.code == "ZG104"} - {said.line}
     for where in surroundings(text, MORE_DRAWS):
@@ -167,6 +173,11 @@ def _explain_silence(said: Said, text: str, path: str, result: Comparison) -> No
         result.disagreements.append(Disagreement("not seen live", said.code, said.line))
     else:
         result.not_run.append(said)
+
+
+def _is_seen_bare(said: Said, seen: Iterable[Said]) -> bool:
+    """Does the step of this finding find nothing, without a loss that was thrown away?"""
+    return any(each.code == "ZG401" and each.line in said.lines for each in seen)
 
 
 def _is_by_hand(said: Said, text: str) -> bool:
@@ -209,8 +220,8 @@ def _ran_often(said: Said, outcome: Run) -> bool:
     windows = 3 if counted or said.code != "ZG503" else SURE_OF_A_WINDOW + 2
     if said.code in ("ZG503", "ZG505") and len(outcome.steps) < windows:
         return False
-    if said.code in ("ZG102", "ZG304", "ZG501") and OVERFLOW in outcome.text:
-        return False  # what is not finite is rightly thrown away
+    if said.code in OF_FINITE_VALUES and OVERFLOW in outcome.text:
+        return False  # what is not finite is rightly thrown away, and divided by such a scale is 0
     if said.code == "ZG104":
         # Nobody gets past an absent gradient; who did may have been led by a counter.
         passed = outcome.lines[said.line] and not COUNTED.search(outcome.text)
@@ -286,10 +297,21 @@ def _is_covered(said: Said, read: list[Said], seen: Iterable[Said]) -> bool:
     by a condition that is wrong; each witness then counts in its own way. And with a wrong guard
     the windows that run are not those that the source means, so their clears are not told either.
     """
-    worse = WORSE if said.code in NOTES else {"ZG504"} if said.code == "ZG501" else frozenset()
+    if said.code == "ZG401":
+        return _is_of_one_clear(said, read, seen)
+    worse = WORSE if said.code in NOTES else COVERING.get(said.code, frozenset())
     return any(
         other.code in worse and (said.line in other.lines or said.owner == other.owner)
         for other in (*read, *seen)
+    )
+
+
+def _is_of_one_clear(said: Said, read: list[Said], seen: Iterable[Said]) -> bool:
+    """Is it one more step on what a clear threw away, which both witnesses tell of once?"""
+    return any(
+        each.code == "ZG102" and said.owner == each.owner
+        for each in read
+        if any(sameness(each, other, confirming=True) for other in seen)
     )
 
 

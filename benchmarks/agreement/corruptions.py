@@ -158,15 +158,15 @@ _READERS = (
     ("gradients", "touch"),
     ("gradients", "gradient_method"),
     ("scalers", "scaler_method"),
-    ("assignments", "_assign_gradient"),
+    ("given", "assign_gradient"),
     ("assignments", "_update_by_hand"),
-    ("assignments", "delete"),
+    ("given", "delete"),
     ("expressions", "_use_leaf"),
     ("unseen", "forward"),
     ("windows", "_loses_its_tail"),
     ("windows", "_is_summed"),
     ("windows", "_synchronises_each"),
-    ("unused", "_is_filled"),
+    ("filled", "is_filled"),
 )
 _HEARERS = (
     ("backwards", "Backwards", "begins"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from benchmarks.accuracy import generate_loops
 from benchmarks.agreement import beside
 from benchmarks.agreement.changes import change
+from benchmarks.agreement.daily_themes import DAILY
 from benchmarks.agreement.draft import Draft
 from benchmarks.agreement.faulty_themes import THEMES
 from benchmarks.agreement.idioms import HELPERS, Idioms
@@ -32,13 +33,14 @@ class Program:
     idioms: frozenset[str]
 
 
-def generate(seed: int) -> Program:
-    """Return the program of this seed."""
+def generate(seed: int, *, daily: bool = False) -> Program:
+    """Return the program of this seed, of the usual themes or of the daily ones."""
     chance = random.Random(seed)
-    if chance.random() < 0.05:
+    themes = DAILY if daily else THEMES
+    if chance.random() < 0.05 and not daily:
         text = generate_loops.generate(seed).replace("'cuda'", "'cpu', init_scale=8.0")
         return Program(seed, text, "exhaustive", frozenset())
-    make = chance.choices(list(THEMES), list(THEMES.values()))[0]
+    make = chance.choices(list(themes), list(themes.values()))[0]
     shape = chance.choices(list(SHAPES), [weight for _, weight in SHAPES.values()])[0]
     draft = Draft(
         chance, Idioms(chance), make.__name__, "self." if shape in ("class", "driven") else ""

@@ -161,11 +161,11 @@ def _execute(code: CodeType, namespace: dict[str, Any], outcome: Run | None) -> 
         return trace
 
     def stepping(optimizer: Any, *_: Any) -> None:
-        line = _user_line(path)
+        line, around = _user_line(path), _user_lines(path)
         held = [p for group in optimizer.param_groups for p in group["params"]]
         if any(p.grad is not None for p in held):
-            filled.add(line)
-        outcome.never_filled.add(line)
+            filled.update(around)
+        outcome.never_filled.update(around)
         outcome.steps.append(
             Step(id(optimizer), _names_of(optimizer, path), line, is_counted(), lines.copy())
         )
@@ -186,6 +186,17 @@ def _user_line(path: str) -> int:
     while frame is not None and frame.f_code.co_filename != path:
         frame = frame.f_back
     return frame.f_lineno if frame is not None else 0
+
+
+def _user_lines(path: str) -> set[int]:
+    """Return the lines of all open calls; a wrapper's fault is told where it is called."""
+    found: set[int] = set()
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename == path:
+            found.add(frame.f_lineno)
+        frame = frame.f_back
+    return found
 
 
 def _names_of(optimizer: Any, path: str) -> set[str]:

@@ -78,10 +78,25 @@ PAIRS = (
         "the same: a clear by hand may be named by the line of another one",
     ),
     Pair(
+        "ZG102",
+        "ZG501",
+        "line",
+        "a clear of what a step, left out in some rounds, has not used: two such rounds alike look "
+        "like windows to the run",
+        confirms=False,
+    ),
+    Pair(
         "ZG302",
         "ZG302",
         "owner",
         "an update that is owed: of several steps of one optimizer either may be named",
+    ),
+    Pair(
+        "ZG303",
+        "ZG303",
+        "owner",
+        "a scale that is left in: reading names the unscale_ that came too late for the last "
+        "loss, the run the step that leaves it in",
     ),
     Pair(
         "ZG203",

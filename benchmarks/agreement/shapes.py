@@ -7,7 +7,8 @@ from collections.abc import Callable
 from benchmarks.agreement.draft import Draft
 from benchmarks.agreement.tree import Block, Line, Node, render
 
-_OF_THE_LOOP = ("continue", "break", "ready", "i)", "i ")  # a body with these stays in its loop
+# A body with these stays in its loop.
+_OF_THE_LOOP = ("continue", "break", "ready", "i)", "i ", "left", "done", "\nupdate()")
 
 
 def _loop(draft: Draft, body: list[Node]) -> list[Node]:

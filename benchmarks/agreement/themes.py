@@ -64,7 +64,7 @@ def gan(draft: Draft) -> None:
     fake = f"{d.net}({g.net}(x).detach()).sum()" if detached else f"{d.net}({g.net}(x)).sum()"
     d_part: list[Node] = [*draft.write.clear(d), *real]
     if draft.chance(0.6):
-        d_part += draft.write.backward(f"-{fake}" if draft.chance(0.3) else fake)
+        d_part += draft.write.backward(f"({fake} * -0.5)" if draft.chance(0.3) else fake)
     d_part += draft.write.step(d)
     g_loss = f"{d.net}({g.net}(x)).sum()"
     g_part = [*draft.write.clear(g), *draft.write.backward(g_loss), *draft.write.step(g)]

@@ -26,10 +26,10 @@ def prepare() -> None:
     gc.freeze()
 
 
-def tally(seeds: range) -> Tally:
+def tally(seeds: range, *, daily: bool = False) -> Tally:
     """Compare the programs of these seeds."""
     result = Tally()
     for seed in seeds:
-        program = generate(seed)
+        program = generate(seed, daily=daily)
         result.take(program, compare(program.text))
     return result
