@@ -20,6 +20,7 @@ from zerograd.static.engine.asked import Asked
 from zerograd.static.engine.buckets import Buckets
 from zerograd.static.engine.computed import computed_used
 from zerograd.static.engine.counters import first_of, once_only
+from zerograd.static.engine.exclusive import ruled_out
 from zerograd.static.engine.flow import Flow
 from zerograd.static.engine.forgotten import forgotten
 from zerograd.static.engine.hooked import clipped_in_hooks
@@ -118,12 +119,12 @@ def _judge(program: Program, root: Root) -> list[Finding]:
     firsts = {id(loop): first_of(loop, program, own[id(loop)]) for loop in loops}
     onces = {id(loop): once_only(loop, program, own[id(loop)]) for loop in loops}
     cycles = {id(loop): cycle_of(loop, program, own[id(loop)]) for loop in loops}
-    flow = Flow(atoms, varying, firsts, onces, cycles, asked.local)
+    ruled = ruled_out(program, nodes, atoms)
+    flow = Flow(atoms, varying, firsts, onces, cycles, asked.local, ruled)
     flow.run(root.block, flow.start(buckets.tracked, root.hazy))
     if flow.budget <= 0 and any(len(cycle) > 1 for cycle in cycles.values()):
-        flow = Flow(
-            atoms, varying, firsts, onces, {}, asked.local
-        )  # each round told apart is too much
+        # each round told apart is too much
+        flow = Flow(atoms, varying, firsts, onces, {}, asked.local, ruled)
         flow.run(root.block, flow.start(buckets.tracked, root.hazy))
     if flow.budget <= 0:
         program.unresolved += 1

@@ -14,6 +14,7 @@ from typing import ClassVar
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.state import INITIAL
 from zerograd.static.engine.counters import First
+from zerograd.static.engine.exclusive import Ruled
 from zerograd.static.engine.ir import (
     Attempt,
     Block,
@@ -40,6 +41,7 @@ from zerograd.static.engine.points import (
     known,
     one_back,
     told_off,
+    without,
 )
 from zerograd.static.engine.rounds import NO_CYCLE, Cycle
 from zerograd.static.engine.transitions import Transitions
@@ -82,12 +84,14 @@ class Flow:
         onces: dict[int, frozenset[int]],
         cycles: dict[int, Cycle],
         local: dict[int, frozenset[int]],
+        ruled: dict[str, Ruled],
     ) -> None:
         self._atoms = atoms  # key -> number
         self._firsts = firsts  # id of a loop -> what is known of its first iteration
         self._onces = onces  # id of a loop -> atoms that are true in one iteration at most
         self._cycles = cycles  # id of a loop -> what is known of each of its rounds, over and over
         self._local = local  # id of a loop -> numbers of the atoms that are asked in it alone
+        self._ruled = ruled  # key -> the literals that its truth rules out
         self._varying = varying  # id of a loop -> numbers of the atoms that change in it
         self._transitions = Transitions()
         self.states = self._transitions.states
@@ -224,6 +228,9 @@ class Flow:
         else:
             then = assume(point, atom * 2 + 1, atom * 2)
             otherwise = assume(point, atom * 2, atom * 2 + 1)
+        ruled = self._ruled.get(node.atom)
+        if ruled is not None:
+            then, otherwise = without(then, ruled.then), without(otherwise, ruled.otherwise)
         return join(
             [
                 self._block(node.then, then, exits) if is_reachable(then) else None,

@@ -19,7 +19,7 @@ from zerograd.static.engine.values import (
     Super,
     Value,
 )
-from zerograd.static.engine.words import is_optimizer_class, is_step_name
+from zerograd.static.engine.words import is_only_a_scheduler, is_optimizer_class, is_step_name
 
 if TYPE_CHECKING:
     from zerograd.static.project import Project
@@ -179,6 +179,14 @@ class Lineage(Names):
             (base.rsplit(".", 1)[-1] == "Optimizer" and steps)
             or (is_optimizer_class(base) and not self._is_of_project(each, base))
             for each in lineage
+            for base in each.bases
+        )
+
+    def is_scheduler(self, cls: ClassUnit) -> bool:
+        """Is it made from a scheduler of torch, whose step() moves the learning rate only?"""
+        return any(
+            is_only_a_scheduler(base) and not self._is_of_project(each, base)
+            for each in self.lineage(cls)
             for base in each.bases
         )
 

@@ -57,6 +57,14 @@ def assume(point: Point, holds: int, fails: int) -> Point:
     }
 
 
+def without(point: Point, ruled: Literals) -> Point:
+    """Return the pairs that know nothing which is ruled out."""
+    return {
+        bucket: frozenset([pair for pair in pairs if ruled.isdisjoint(pair[1])])
+        for bucket, pairs in point.items()
+    }
+
+
 def known(point: Point, literals: Literals) -> Point:
     """Return the point with literals that hold there whatever the path."""
     return {

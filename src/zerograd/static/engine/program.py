@@ -152,11 +152,12 @@ class Program(Readings):
         return Named(path)
 
     def wrapped_optimizer(self, frame: Frame, instance: Instance) -> Optimizer | None:
-        if self.method(instance, "step") is None or self.is_module(instance.cls):
+        cls = instance.cls
+        if self.method(instance, "step") is None or self.is_module(cls) or self.is_scheduler(cls):
             return None
         names = {
             *instance.attributes,
-            *(name for cls in self.lineage(instance.cls) for name in cls.assigned()),
+            *(name for each in self.lineage(cls) for name in each.assigned()),
         }
         found: list[Optimizer] = []
         for name in sorted(name for name in names if is_optimizer_name(name)):

@@ -202,6 +202,10 @@ def thing_method(
         return Tensor()
     if fills_by_name(name):
         fill(frame, node, NOTHING, Arguments.none())  # forward_backward_step and its kin
+        handed = arguments.optimizers()
+        if handed:  # who goes backward with an optimizer at hand may clear, scale and step
+            keys = frozenset[str]().union(*map(keys_of, handed))
+            frame.emit(Haze(keys, whole=True))
         return arguments.computed()
     if isinstance(base, Tensor | Leaf | Params):
         return _tensor_method(frame, node, base, name, arguments)
