@@ -190,7 +190,9 @@ class _Judge:
             self.clipped.pop(bucket, None)
         if event.scaler is not None:
             unscale = self.halfway.get(event.owner)
-            if unscale is not None and any(state.scaler is event.scaler for state in states):
+            stepped = event.owner in self.pending.get(event.scaler, {})  # torch raises
+            left_in = any(state.scaler is event.scaler for state in states)
+            if unscale is not None and left_in and not stepped:
                 self._add("ZG303", event.line, unscale.line)  # what came since is not unscaled
             self._scaler_step(event)
             for _, backward in (each for state in states for each in state.contributions):
