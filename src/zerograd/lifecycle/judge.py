@@ -135,6 +135,7 @@ class Judge:
         """Drop an owner that is gone, and the buckets that nobody else holds."""
         self._holdings.pop(owner, None)
         self._windows.forget(owner)
+        self._run.forget(owner, buckets)
         for bucket in buckets:
             self._states.pop(bucket, None)
 

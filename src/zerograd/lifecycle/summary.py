@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from zerograd.lifecycle.events import Event, EventKind
@@ -61,6 +61,16 @@ class RunLog:
         self.cleared |= {part} if bucket in self.cleared else set()
         self.clipped |= {part} if bucket in self.clipped else set()
         self.stepped |= {part} if bucket in self.stepped else set()
+
+    def forget(self, owner: str, buckets: Iterable[str]) -> None:
+        """Drop what was counted for an owner and buckets that are gone: others get their names."""
+        del self.cleared_by[owner]
+        self.last_clear.pop(owner, None)
+        for bucket in buckets:
+            del self.filled[bucket]
+            self.last_fill.pop(bucket, None)
+            for marked in (self.cleared, self.clipped, self.stepped):
+                marked.discard(bucket)
 
     def faults(
         self, states: Mapping[str, BucketState], holders: Mapping[str, tuple[str, ...]]
