@@ -37,7 +37,11 @@ def backward_of_a_copy(program: Program) -> Iterator[Finding]:
     unit = program.main
     if ".step(" not in unit.source.text or not _ASKED.search(unit.source.text):
         return
-    scopes = [each for each in unit.statements() if isinstance(each, FunctionNode)]
+    scopes = [
+        each
+        for each in unit.statements()
+        if isinstance(each, FunctionNode) and unit.mentions(each, "backward")
+    ]
     for scope in (unit.source.tree, *scopes):
         found = list(_own(scope.body))
         backwards = [each for each in found if _called(each, "backward")]

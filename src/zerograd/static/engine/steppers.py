@@ -110,11 +110,10 @@ class Steppers:
             for each in self._buckets.happenings
             if each.kind is EventKind.STEP and each.event and each.event.owner == owner
         ]
-        alone = _goes_through(loop)
-        return bool(steps) and all(
-            alone if each.loop is None or each.loop.pseudo else each.loop in around
-            for each in steps
-        )
+        if not all(each.loop is None or each.loop.pseudo or each.loop in around for each in steps):
+            return False
+        in_none = any(each.loop is None or each.loop.pseudo for each in steps)
+        return bool(steps) and (not in_none or _goes_through(loop))
 
 
 def _goes_through(loop: Loop) -> bool:
