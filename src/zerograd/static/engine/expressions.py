@@ -253,7 +253,7 @@ def _comprehension(
     keys: list[Value] = []  # of a dict
     open_ended = _collect(frame, node, list(node.generators), results, keys)
     program.guarded = guarded
-    frame.locals = saved
+    frame.go_on_with(saved)
     if results and all(isinstance(value, Params) and value.one for value in results):
         picked = filled or all(getattr(value, "filled", False) for value in results)
         part = any(not frame.unit.mentions(each, "grad") for each in tests)

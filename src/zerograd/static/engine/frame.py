@@ -95,6 +95,13 @@ class Frame:
         self.locals[name] = value
         self.versions[name] = self.versions.get(name, 0) + 1
 
+    def go_on_with(self, values: dict[str, Value]) -> None:
+        """Let the names stand for these from now on; a module's are what its functions see."""
+        if self.locals is self.globals:
+            self.globals = values
+            self.program.renew_globals(self.unit, values)
+        self.locals = values
+
     def forget(self, names: frozenset[str]) -> None:
         """Names that a loop assigns hold nothing certain at its head."""
         for name in names:

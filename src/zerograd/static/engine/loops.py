@@ -278,7 +278,7 @@ def _read_loop(
     if carried:
         for kept, items in lists:
             kept.items[:] = items
-        frame.locals = {**before, **dict.fromkeys(carried, NOTHING)}
+        frame.go_on_with({**before, **dict.fromkeys(carried, NOTHING)})
         block = read(frame, body)
     loop.body.extend(block)
     frame.loop = outer

@@ -48,6 +48,9 @@ class Names(Objects):
     def globals_of(self, unit: Unit) -> dict[str, Value]:
         return self._globals.setdefault(unit.source.path, {})
 
+    def renew_globals(self, unit: Unit, values: dict[str, Value]) -> None:
+        self._globals[unit.source.path] = values
+
     def global_value(self, unit: Unit, name: str) -> Value | None:
         """Return what a module's name stands for, or None where it has no such name."""
         known = self.globals_of(unit).get(name)

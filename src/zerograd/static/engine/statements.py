@@ -68,7 +68,7 @@ def _expression(frame: Frame, node: ast.Expr) -> None:
         frame.program.written.append(rounds)
         before = dict(frame.locals)
         _for(frame, rounds)
-        frame.locals = before  # its variable is its own
+        frame.go_on_with(before)  # its variable is its own
         return
     frame.bare = True
     evaluate(frame, node.value)
@@ -93,7 +93,8 @@ def _if(frame: Frame, node: ast.If) -> None:
     around = program.picking
     program.picking = around | picks_of(node.test, True) if picking else around
     then = read_block(frame, node.body) if test.kind != "never" else []
-    after_then, frame.locals = frame.locals, dict(before)
+    after_then = frame.locals
+    frame.go_on_with(dict(before))
     program.picking = around | picks_of(node.test, False) if picking else around
     otherwise = _read_otherwise(frame, node) if test.kind != "always" else []
     program.conditional -= test.kind not in ("always", "never")
@@ -104,7 +105,7 @@ def _if(frame: Frame, node: ast.If) -> None:
         _read_unreached(frame, node.body if test.kind == "never" else node.orelse)
     settled = about_grad and (leaves(frame.unit, node.body) or _gives_gradient(node.body))
     program.guarded = guarded or settled
-    frame.locals = _merged(
+    merged = _merged(
         program,
         test,
         after_then if test.kind != "never" else before,
@@ -112,6 +113,7 @@ def _if(frame: Frame, node: ast.If) -> None:
         leaves(frame.unit, node.body),
         bool(node.orelse) and leaves(frame.unit, node.orelse),
     )
+    frame.go_on_with(merged)
     frame.out.extend(branch(test, then, otherwise))
 
 
