@@ -29,6 +29,8 @@ from zerograd.runtime import (  # noqa: E402
     memo,
     rounds,
     scaling,
+    steps,
+    unseen,
 )
 from zerograd.trace import writer as trace_writer  # noqa: E402
 from zerograd.trace.format import Header  # noqa: E402
@@ -48,7 +50,9 @@ BOUNDS = (
     (memo, "MOST_EDGES"),
     (rounds, "MOST_RINGS"),
     (scaling, "MOST_SCALERS"),
+    (steps, "MOST_SITES"),
     (trace_writer, "MOST_SITES"),
+    (unseen, "MOST_SITES"),
 )
 ROUNDS = 48  # of new things before the first count, and as many again before the second
 MOST_HELD = 64  # entries: less than one for each new thing, more than there are rules

@@ -198,13 +198,7 @@ def _assign_requirement(frame: Frame, target: ast.Attribute, value: Value) -> No
     """`x.requires_grad = True` makes a leaf; on parameters it thaws or freezes."""
     owner = evaluate(frame, target.value)
     if isinstance(owner, Params | Module | Instance):
-        some = isinstance(owner, Params) and owner.one and frame.program.picks_some
-        if some:
-            return  # of these parameters some are frozen, and nobody knows which
-        if isinstance(value, Constant):
-            frame.program.freeze(keys_of(owner), is_false(value))
-        else:
-            frame.program.freeze(keys_of(owner), False)
+        frame.program.freeze(owner, is_false(value))
     elif isinstance(target.value, ast.Name) and not is_false(value) and not isinstance(owner, Leaf):
         frame.program.required(frame, target.value.id)
     elif isinstance(owner, Tensor) and not is_false(value):  # `self.log_alpha.requires_grad = True`

@@ -387,7 +387,14 @@ class Objects(Ties, ABC):
         words = value.path.lower()
         return "param" in words or value.path in ("p", "w", "weight", "weights", "bias", "b")
 
-    def freeze(self, keys: frozenset[str], frozen: bool) -> None:
+    def freeze(self, what: Params | Module | Instance, frozen: bool) -> None:
+        """Freeze or thaw; of a network that is frozen in part nobody knows which."""
+        keys = keys_of(what)
+        some = isinstance(what, Params) and (
+            what.part or what.either or bool(what.picks) or (what.one and self.picks_some)
+        )
+        if frozen and some:
+            return
         self.frozen = self.frozen | keys if frozen else self.frozen - keys
 
 

@@ -260,7 +260,7 @@ def _require(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) ->
     wanted = arguments.first()
     program = frame.program
     if isinstance(base, Module | Params | Instance):
-        program.freeze(keys_of(base), is_false(wanted))
+        program.freeze(base, is_false(wanted))
         return base
     if is_false(wanted):
         return Tensor()

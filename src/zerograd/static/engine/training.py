@@ -171,6 +171,9 @@ def step(
         return
     handed = (each for value in arguments.all() for each in leaves_of(value))
     closure = next((each for each in handed if isinstance(each, Function)), None)
+    if closure is not None and _is_told(closure):
+        frame.emit(Haze(keys_of(optimizer), whole=True))  # and what it is told, nobody knows
+        return
     name = path_of(named_at) or _spelled(frame, named_at) or optimizer.key
     loop = Loop(None, frame.loop) if closure is not None and optimizer.repeats else None
     outer = frame.out, frame.loop
@@ -194,6 +197,16 @@ def step(
         emit(frame, EventKind.CLEAR, node, optimizer=optimizer, name=name)
     elif optimizer.clears_itself is None:
         frame.emit(Haze(keys_of(optimizer), whole=True))
+
+
+def _is_told(closure: Function) -> bool:
+    """Does it take a switch, `def closure(backward=False)`? Who calls it may tell it either.
+
+    Torch's own optimizers give it nothing; a closure like this is not written for them.
+    """
+    taken = closure.node.args
+    switches = (*taken.defaults, *(each for each in taken.kw_defaults if each is not None))
+    return any(isinstance(each, ast.Constant) and type(each.value) is bool for each in switches)
 
 
 def _spelled(frame: Frame, node: ast.AST) -> str:
