@@ -59,8 +59,8 @@ their commits in `benchmarks/accuracy/corpus.toml`; none of their code is in thi
 first run when it was finished, and have served to mend it since. Misses were read in one file in
 twelve to one in two of the first four parts, in one in two of third-development, one in four of
 third-held-out, one in eight of fourth-development, one in twelve of fourth-held-out and one in
-four of sixth-held-out after they were measured, and in none of seventh-held-out: that is the
-table to believe.
+four of sixth-held-out after they were measured. The table of seventh-held-out was measured before
+any of its misses was read: that is the one to believe; they have served to mend the checker since.
 
 ## Finding faults
 
@@ -248,7 +248,9 @@ def reports_section(result: dict[str, Any]) -> list[str]:
         "Bugs from public threads and from commits that mend one: the whole file as it was "
         "before, or the lines as posted. The rule and the lines that count were written down "
         "before the first run. A coin split each set; when a held-out half was first run, the "
-        "checker had been mended on the other only.",
+        "checker had been mended on the other only. The held-out half of the eighth set was run a "
+        "few times by a test of everything beforehand; its results were seen, its files were not, "
+        "and nothing was mended on it.",
         "",
         "| set, half | reports | at the line, first run | elsewhere | missed | at the line now "
         "| correct but tricky files | of these flagged |",
