@@ -230,6 +230,9 @@ def _first_run() -> list[str]:
         "One file of sixth-held-out (lucidrains/audiolm-pytorch, `trainer.py`) also stood in the "
         "sixth set of bug reports, was flagged there falsely and mended an hour before the run. It "
         "is counted in the figure for 500 files, beside the one that was said.",
+        "",
+        "Of the 23 false ones of eighth-held-out 16 are one cause in one repository: a closure "
+        "whose backward its own optimizer switches on.",
     ]
     return [*lines, ""]
 
