@@ -210,7 +210,7 @@ class Objects(Ties, ABC):
 
     def christened(self, frame: Frame, value: Value, path: str) -> Value:
         """Return `value` under the name it is given, if it has none yet."""
-        if type(value) in _NAMELESS:
+        if type(value) in _NAMELESS or value is frame.self_value:  # `self = super().to(device)`
             return value
         if type(value) in _COMPUTED:
             if not is_optimizer_name(path):
