@@ -27,9 +27,9 @@ from zerograd.static.engine.hooked import clipped_in_hooks
 from zerograd.static.engine.idle import idle, kept_idle
 from zerograd.static.engine.ir import Attempt, Branch, Loop, walk
 from zerograd.static.engine.judgement import Judgement
-from zerograd.static.engine.objects import TooLong
 from zerograd.static.engine.precision import filled_in_one_precision
 from zerograd.static.engine.program import Program
+from zerograd.static.engine.progress import TooLong
 from zerograd.static.engine.roots import Root, roots
 from zerograd.static.engine.rounds import cycle_of
 from zerograd.static.engine.severed import backward_of_a_copy

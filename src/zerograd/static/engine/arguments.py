@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.groups import Groups
 from zerograd.static.engine.values import (
     CONTAINERS,
     NOTHING,
     Bound,
-    Function,
-    Instance,
     Leaf,
     Mapping,
     Module,

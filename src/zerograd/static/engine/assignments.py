@@ -7,6 +7,7 @@ import re
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.definitions import Class, Function, Instance
 from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.expressions import evaluate, place_of
 from zerograd.static.engine.frame import Frame, path_of
@@ -25,11 +26,8 @@ from zerograd.static.engine.values import (
     MADE,
     NOTHING,
     UNSEEN,
-    Class,
     Constant,
-    Function,
     Gradient,
-    Instance,
     Leaf,
     Mapping,
     Module,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.definitions import Instance
 from zerograd.static.engine.stores import statements_in
-from zerograd.static.engine.values import Instance
 from zerograd.static.engine.words import words_of
 
 if TYPE_CHECKING:

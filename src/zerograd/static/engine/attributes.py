@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from zerograd.static.engine.definitions import Class, Instance, Namespace, Super
 from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.groups import Groups
 from zerograd.static.engine.values import (
     NOTHING,
     Bound,
-    Class,
     External,
     Gradient,
-    Instance,
     Leaf,
     Mapping,
     Module,
     Named,
-    Namespace,
     Optimizer,
     Params,
     Scaler,
-    Super,
     Tensor,
     Value,
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.construct import external_call
+from zerograd.static.engine.definitions import Class, Function, Instance, Namespace, Super
 from zerograd.static.engine.endings import is_empty
 from zerograd.static.engine.frame import Frame, plain_name
 from zerograd.static.engine.gradients import gradient_method, set_gradient, sets_gradient
@@ -33,23 +34,18 @@ from zerograd.static.engine.values import (
     UNSEEN,
     Accelerator,
     Bound,
-    Class,
     Constant,
     Engine,
     External,
-    Function,
     Gradient,
-    Instance,
     Leaf,
     Mapping,
     Module,
     Named,
-    Namespace,
     Optimizer,
     Params,
     Scaler,
     Several,
-    Super,
     Tensor,
     Value,
     leaves_of,

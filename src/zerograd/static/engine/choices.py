@@ -6,10 +6,10 @@ import ast
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.branches import ALWAYS, NEVER, Test, combined
+from zerograd.static.engine.definitions import Instance
 from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.values import (
     Constant,
-    Instance,
     Module,
     Named,
     Optimizer,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from zerograd.static.engine.atoms import Atom, atom_of
 from zerograd.static.engine.branches import ALWAYS, NEVER, Test, combined
 from zerograd.static.engine.companions import asked_with
+from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.membership import is_container_of, is_member
 from zerograd.static.engine.stores import targets
@@ -20,9 +21,7 @@ from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import (
     Bound,
     Constant,
-    Function,
     Gradient,
-    Instance,
     Mapping,
     Module,
     Named,

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.emit import is_false
 from zerograd.static.engine.items import items_of
 from zerograd.static.engine.keys import keys_of
@@ -18,8 +19,6 @@ from zerograd.static.engine.values import (
     Bound,
     Constant,
     Engine,
-    Function,
-    Instance,
     Leaf,
     Mapping,
     Module,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.assignments import bind
+from zerograd.static.engine.definitions import Instance
 from zerograd.static.engine.expressions import evaluate
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.given import peek
@@ -28,7 +29,7 @@ from zerograd.static.engine.ir import (
     walk,
 )
 from zerograd.static.engine.keys import keys_of
-from zerograd.static.engine.values import NOTHING, Instance, Several, Value
+from zerograd.static.engine.values import NOTHING, Several, Value
 from zerograd.static.engine.words import words_of
 
 Read = Callable[[Frame], Block]  # reads the statements of the block

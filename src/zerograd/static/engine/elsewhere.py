@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
+from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.ir import Block, Happening, walk
 from zerograd.static.engine.keys import touches
 from zerograd.static.engine.unit import ClassUnit, FunctionNode
-from zerograd.static.engine.values import Function, Instance, Named, Optimizer, Value
+from zerograd.static.engine.values import Named, Optimizer, Value
 from zerograd.static.engine.words import is_optimizer_name, words_of
 
 if TYPE_CHECKING:

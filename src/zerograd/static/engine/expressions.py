@@ -12,20 +12,20 @@ from zerograd.static.engine.attributes import attribute
 from zerograd.static.engine.calls import call
 from zerograd.static.engine.choices import either
 from zerograd.static.engine.conditions import is_modulo, test_of
+from zerograd.static.engine.definitions import Function
 from zerograd.static.engine.emit import emit
 from zerograd.static.engine.frame import Frame, path_of, stem_of
 from zerograd.static.engine.gradients import touch
 from zerograd.static.engine.ir import PAUSE, RETURN, Branch, Haze
 from zerograd.static.engine.items import MOST_MAPPED, items_of
 from zerograd.static.engine.keys import keys_of
-from zerograd.static.engine.objects import TooLong
 from zerograd.static.engine.picks import picked_by
+from zerograd.static.engine.progress import TooLong
 from zerograd.static.engine.subscripts import Stem, counted_out, item_of, sliced
 from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import (
     NOTHING,
     Constant,
-    Function,
     Gradient,
     Leaf,
     Mapping,

@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
-from zerograd.static.engine.ir import Happening, Loop
+from zerograd.static.engine.ir import Happening
 from zerograd.static.engine.keys import frame_of
+from zerograd.static.engine.steppers import loops_around
 from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.words import is_scheduler_name
 
@@ -27,7 +28,7 @@ def is_filled(node: Happening, buckets: Buckets) -> bool:
     optimizer = node.optimizer
     if optimizer is None or node.event is None or node.loop is None:
         return False
-    if node.loop.pseudo and not _is_madeloops_around(node):
+    if node.loop.pseudo and not _is_made_around(node):
         return False
     if optimizer.keys is None and not _is_alone(node, buckets):
         return False
@@ -41,7 +42,7 @@ def is_filled(node: Happening, buckets: Buckets) -> bool:
     )
 
 
-def _is_madeloops_around(node: Happening) -> bool:
+def _is_made_around(node: Happening) -> bool:
     """Is it seen to be made by what stands around the function that clears it?
 
     Whoever calls that function, also an engine of elsewhere, it is the same one each time.
@@ -104,14 +105,6 @@ def _is_commented_out(name: str, text: str) -> bool:
         and re.search(step, text) is not None
         and _HOOKS.search(without_comments(text.splitlines())) is None
     )
-
-
-def loops_around(loop: Loop) -> list[Loop]:
-    """Return a loop and all that it stands in."""
-    found = [loop]
-    while found[-1].parent is not None:
-        found.append(found[-1].parent)
-    return found
 
 
 def without_comments(lines: list[str]) -> str:

@@ -6,9 +6,16 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.definitions import Instance
 from zerograd.static.engine.ir import Block, Haze, Loop, Node
 from zerograd.static.engine.unit import ClassUnit, Unit
-from zerograd.static.engine.values import NOTHING, External, Instance, Mapping, Named, Value
+from zerograd.static.engine.values import (
+    NOTHING,
+    External,
+    Mapping,
+    Named,
+    Value,
+)
 from zerograd.static.engine.words import WELL_KNOWN
 
 if TYPE_CHECKING:

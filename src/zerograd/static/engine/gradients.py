@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.definitions import Instance
 from zerograd.static.engine.emit import emit, is_false, is_lacking, is_part
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Haze
@@ -16,7 +17,6 @@ from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.values import (
     Constant,
     Gradient,
-    Instance,
     Leaf,
     Named,
     Params,

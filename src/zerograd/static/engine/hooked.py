@@ -25,7 +25,8 @@ _MESSAGE = "a hook clips gradients that still carry the scaler's factor"
 _ADVICE = "clip after {scaler}.unscale_(the optimizer), in place of the hook"
 _SCALED = re.compile(r"([\w.]+)\.scale\([^\n]*\)\.backward\(")
 _CLIPS = re.compile(r"clamp|clip")
-_KNOWS = re.compile(r"scale|enabled=False")
+_KNOWS = re.compile(r"scale")
+_OFF = re.compile(r"GradScaler\([^()]*\benabled\s*=\s*False")  # a scaler that scales nothing
 
 
 def clipped_in_hooks(program: Program) -> Iterator[Finding]:
@@ -35,7 +36,7 @@ def clipped_in_hooks(program: Program) -> Iterator[Finding]:
     if "register_hook" not in text or ".scale(" not in text:
         return
     scalers = [name for name in _SCALED.findall(text) if is_scaler_name(name)]
-    if not scalers:
+    if not scalers or _OFF.search(text):
         return
     for loop in unit.statements():
         if not isinstance(loop, ast.For) or "parameters(" not in unit.text_of(loop.iter):

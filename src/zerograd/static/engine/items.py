@@ -6,10 +6,10 @@ import ast
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.definitions import Function
 from zerograd.static.engine.values import (
     NOTHING,
     Constant,
-    Function,
     Mapping,
     Module,
     Named,

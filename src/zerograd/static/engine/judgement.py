@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind, Spot
-from zerograd.lifecycle.findings import Finding, explain
+from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.judge import Literal, Verdict, judge_set
 from zerograd.lifecycle.rule import Rule
 from zerograd.lifecycle.state import INITIAL, BucketState, Drop
@@ -18,9 +18,7 @@ from zerograd.rules.scaler_bypassed import (
     UNSCALE_BEFORE,
     UNSCALED_AFTER,
 )
-from zerograd.rules.stale_gradient import by_hand
-from zerograd.static.engine.applied import is_applied, told_of_applied
-from zerograd.static.engine.closures import repeats, told_of_closure
+from zerograd.static.engine.closures import repeats
 from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.early import CLEAR_AFTER, CLEARED_LAST
 from zerograd.static.engine.emptiness import NEEDS_CERTAINTY, is_open
@@ -33,7 +31,7 @@ from zerograd.static.engine.marks import mark_guards
 from zerograd.static.engine.opposed import Opposed
 from zerograd.static.engine.plausible import BEFORE, is_ever_cleared, is_plausible, is_put_elsewhere
 from zerograd.static.engine.rows import Rows, needs_an_exception
-from zerograd.static.engine.telling import told_of_last_round, told_too_soon
+from zerograd.static.engine.telling import told_of_closure, told_of_last_round, told_too_soon
 from zerograd.static.engine.unscaled import (
     States,
     filled_only,
@@ -367,44 +365,6 @@ class Judgement(Leaks):
                 if state.absent and not doubt and not state.unknown:
                     yield self._finding(node, "ZG104", state, not node.guards)
                     return
-
-    def _finding(
-        self, node: Happening, code: str, state: BucketState, certain: bool, name: str = ""
-    ) -> Finding:
-        event = node.event
-        assert event is not None
-        rule = BY_CODE[code]
-        name = name or self._display(node)
-        finding = explain(rule, event, state, self._code_at)
-        story = rule.tells(state, event)
-        names = {"owner": name, **{k: v for k, v in story.names if k != "owner"}}
-        if "scaler" in names:
-            names["scaler"] = names["scaler"].split("@", 1)[0]
-        message = (story.summary or rule.summary).format_map(names)
-        advice = (story.advice or rule.advice).format_map(names)
-        finding = replace(finding, message=message, advice=advice, owner=name, certain=certain)
-        if node.optimizer is not None and node.optimizer.is_by_hand:
-            finding = by_hand(finding)
-        if code == "ZG101" and is_applied(node):
-            finding = told_of_applied(finding, node)
-        return finding
-
-    def _display(self, node: Happening) -> str:
-        if node.optimizer is not None:
-            return node.name or node.optimizer.key
-        if node.name:
-            return node.name
-        assert node.event is not None
-        for bucket in node.event.buckets:
-            for owner in self._buckets.owners_of(bucket):
-                return self._names.get(owner, owner)
-        return "the optimizer"
-
-    def _code_at(self, spot: Spot) -> str:
-        for each in self._buckets.happenings:
-            if each.spot == spot:
-                return each.unit.source.segment(each.node)
-        return ""
 
 
 def _has_lost(state: BucketState) -> bool:

@@ -10,10 +10,11 @@ import ast
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.definitions import Instance
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Haze
 from zerograd.static.engine.keys import keys_of
-from zerograd.static.engine.values import Instance, Named, Several, Value
+from zerograd.static.engine.values import Named, Several, Value
 from zerograd.static.engine.words import clips_by_name, is_scheduler_name, words_of
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
+from zerograd.static.engine.definitions import Instance
 from zerograd.static.engine.values import (
     NOTHING,
     Constant,
     Gradient,
-    Instance,
     Leaf,
     Mapping,
     Module,

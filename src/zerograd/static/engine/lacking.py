@@ -12,8 +12,8 @@ from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.words import is_scaler_name
 
 if TYPE_CHECKING:
+    from zerograd.static.engine.definitions import Function
     from zerograd.static.engine.program import Program
-    from zerograd.static.engine.values import Function
 
 OF_SCALERS = frozenset(("ZG301", "ZG303", "ZG305"))  # who has the scaler may update it as well
 

@@ -12,17 +12,17 @@ from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.lifecycle.judge import Literal
 from zerograd.lifecycle.machine import advance
 from zerograd.lifecycle.state import BucketState, Contribution, Suspicion
-from zerograd.static.engine.early import EarlyClears
 from zerograd.static.engine.ir import Happening
 from zerograd.static.engine.opposed import SEPARATE, Opposed
 from zerograd.static.engine.steppers import loops_around
+from zerograd.static.engine.telling import Telling
 from zerograd.static.engine.words import OPTIMIZER_WORDS, is_loss_name, words_of
 
 _CALL = re.compile(r"([\w.]*)\(([^()]*)\)")
 _CARRIERS = frozenset(("scale", "backward", "manual_backward"))  # methods of or with a loss
 
 
-class Leaks(EarlyClears):
+class Leaks(Telling):
     """What a step finds in its gradients that was not meant for it."""
 
     _opposed: Opposed
@@ -142,26 +142,12 @@ class Leaks(EarlyClears):
         return False
 
     @abstractmethod
-    def _finding(
-        self, node: Happening, code: str, state: BucketState, certain: bool, name: str = ""
-    ) -> Finding:
-        """Return the finding at `node`, in the user's own names."""
-
-    @abstractmethod
     def _is_doubted(self, node: Happening) -> bool:
         """Is the loop around it assumed?"""
 
     @abstractmethod
     def _literals(self, literals: frozenset[int]) -> frozenset[Literal]:
         """Return the conditions that some numbers stand for."""
-
-    @abstractmethod
-    def _display(self, node: Happening) -> str:
-        """Return the optimizer as the user writes it there."""
-
-    @abstractmethod
-    def _code_at(self, spot: Spot) -> str:
-        """Return the code of the event at `spot`."""
 
 
 def _name_of_loss(code: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.assignments import bind
 from zerograd.static.engine.conditions import test_of
+from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.expressions import evaluate, evaluate_parts
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.given import peek
@@ -32,8 +33,6 @@ from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import (
     NOTHING,
     Constant,
-    Function,
-    Instance,
     Leaf,
     Mapping,
     Module,

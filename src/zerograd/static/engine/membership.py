@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.definitions import Instance
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.values import (
     Constant,
-    Instance,
     Mapping,
     Module,
     Named,

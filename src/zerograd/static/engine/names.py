@@ -5,17 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.definitions import Class, Function, Namespace
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.objects import Objects
 from zerograd.static.engine.unit import Unit
-from zerograd.static.engine.values import (
-    Class,
-    Constant,
-    Function,
-    Named,
-    Namespace,
-    Value,
-)
+from zerograd.static.engine.values import Constant, Named, Value
 
 if TYPE_CHECKING:
     from zerograd.static.project import Project

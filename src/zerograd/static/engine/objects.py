@@ -8,10 +8,12 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.definitions import Class, Function, Instance
 from zerograd.static.engine.groups import groups_in
 from zerograd.static.engine.ir import Doubt, Reset
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.picks import picks_in
+from zerograd.static.engine.progress import Progress
 from zerograd.static.engine.ties import Ties
 from zerograd.static.engine.values import (
     BY_HAND,
@@ -21,20 +23,16 @@ from zerograd.static.engine.values import (
     WRAPPED,
     Accelerator,
     Bound,
-    Class,
     Constant,
     Engine,
     External,
-    Function,
     Gradient,
-    Instance,
     Leaf,
     Mapping,
     Module,
     Named,
     Optimizer,
     Params,
-    Pick,
     Scaler,
     Several,
     Successor,
@@ -56,19 +54,13 @@ if TYPE_CHECKING:
     from zerograd.static.engine.ir import Loop
     from zerograd.static.engine.unit import ClassUnit
 
-# expressions read for one file, names and constants not counted: far more than a large script needs
-FUEL = 24_000
 # what a wrapper of one optimizer calls it
 _INNER = {("optimizer",), ("optim",), ("opt",), ("base", "optimizer"), ("inner", "optimizer")}
 
 _LASTING = (Optimizer, Module, Instance, Scaler, Function, Class, Accelerator, Engine, Leaf, Bound)
 
 
-class TooLong(Exception):
-    """Reading has taken more work than a file is given."""
-
-
-class Objects(Ties, ABC):
+class Objects(Ties, Progress, ABC):
     """What has been made and met so far.
 
     A new object has a provisional key until it is first given a name; then the
@@ -76,20 +68,9 @@ class Objects(Ties, ABC):
     """
 
     def __init__(self) -> None:
-        super().__init__()
-        self.fuel = FUEL  # expressions that may still be read
+        Ties.__init__(self)
+        Progress.__init__(self)
         self.frozen: frozenset[str] = frozenset()
-        self.handing = False  # reading a generator whose items others work on
-        self.asking = False  # following a function only for the condition it returns
-        self.written: list[ast.AST] = []  # nodes written here in the place of others
-        self.peeking = False  # reading an expression only to learn what it is
-        self.quiet = 0  # methods being read for what they set or give, at another time
-        self.guarded = False  # behind a test that the gradient is there
-        self.conditional = 0  # branches being read, within which an assignment may not happen
-        self.outside = 0  # those of them around the loop over parameters that is being read
-        self.items = frozenset[str]()  # names of that loop that differ from one to the next
-        self.picking = frozenset[Pick]()  # tests around what is read that only some of them pass
-        self.handling = 0  # handlers of exceptions being read
         self.made: set[str] = set()
         self.networks: set[str] = set()
         self.entrusted = False  # is an object of elsewhere made from the one that trains?
@@ -102,11 +83,6 @@ class Objects(Ties, ABC):
         self._scalers: dict[str, Scaler] = {}
         self._owned: dict[str, frozenset[str]] = {}  # an optimizer's key: what it holds
         self._hands: dict[frozenset[str], Optimizer] = {}
-
-    @property
-    def picks_some(self) -> bool:
-        """Is something done under a condition within a loop over parameters?"""
-        return self.conditional > self.outside
 
     @property
     def has_several_optimizers(self) -> bool:

@@ -14,6 +14,7 @@ from zerograd.static.engine.atoms import Atom
 from zerograd.static.engine.branches import Test
 from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.decorators import has_decorator
+from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.expressions import evaluate
 from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.ir import Loop
@@ -23,8 +24,6 @@ from zerograd.static.engine.values import (
     Accelerator,
     Constant,
     Engine,
-    Function,
-    Instance,
     Mapping,
     Module,
     Named,

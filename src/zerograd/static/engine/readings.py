@@ -18,6 +18,7 @@ from zerograd.static.engine.decorators import (
     is_decorated_to_act,
     with_decorators,
 )
+from zerograd.static.engine.definitions import Class, Function, Instance
 from zerograd.static.engine.expressions import evaluate
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Block, Happening, Haze, Scope, has_effect, walk
@@ -27,11 +28,8 @@ from zerograd.static.engine.statements import read_block
 from zerograd.static.engine.unit import FunctionNode, Unit
 from zerograd.static.engine.values import (
     NOTHING,
-    Class,
     Constant,
     External,
-    Function,
-    Instance,
     Leaf,
     Mapping,
     Module,

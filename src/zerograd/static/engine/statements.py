@@ -15,6 +15,7 @@ from zerograd.static.engine.branches import Test, branch
 from zerograd.static.engine.choices import either, last_choice
 from zerograd.static.engine.conditions import RAISED, opaque_test, test_of
 from zerograd.static.engine.contexts import read_with
+from zerograd.static.engine.definitions import Class, Function, Instance
 from zerograd.static.engine.endings import ends_program, leaves
 from zerograd.static.engine.expressions import evaluate, evaluate_parts
 from zerograd.static.engine.frame import Frame, path_of
@@ -35,12 +36,7 @@ from zerograd.static.engine.picks import picks_of
 from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.uncalled import uncalled
 from zerograd.static.engine.unit import ClassUnit
-from zerograd.static.engine.values import (
-    Class,
-    Function,
-    Instance,
-    Value,
-)
+from zerograd.static.engine.values import Value
 
 if TYPE_CHECKING:
     from zerograd.static.engine.program import Program

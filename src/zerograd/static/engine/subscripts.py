@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from zerograd.static.engine.definitions import Instance
 from zerograd.static.engine.groups import Groups
 from zerograd.static.engine.keys import joined
 from zerograd.static.engine.picks import sliced_by
 from zerograd.static.engine.values import (
     NOTHING,
     Constant,
-    Instance,
     Leaf,
     Mapping,
     Module,

@@ -6,6 +6,7 @@ import ast
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Haze
@@ -35,9 +36,7 @@ from zerograd.static.engine.values import (
     NOTHING,
     UNSEEN,
     Constant,
-    Function,
     Gradient,
-    Instance,
     Leaf,
     Mapping,
     Module,

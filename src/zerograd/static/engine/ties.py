@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from zerograd.static.engine.values import Instance, Named, Value
+from zerograd.static.engine.definitions import Instance
+from zerograd.static.engine.values import Named, Value
 
 
 class Ties:

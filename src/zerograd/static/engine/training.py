@@ -9,6 +9,7 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.applied import APPLIES
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.branches import branch
+from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.emit import emit, is_false, is_lacking, is_part
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Block, Happening, Haze, Loop, walk
@@ -19,9 +20,7 @@ from zerograd.static.engine.values import (
     Accelerator,
     Constant,
     External,
-    Function,
     Gradient,
-    Instance,
     Leaf,
     Module,
     Named,

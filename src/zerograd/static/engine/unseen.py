@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.ir import Doubt, Haze
 from zerograd.static.engine.keepers import HOOKS, entrust, is_reading
@@ -21,8 +22,6 @@ from zerograd.static.engine.values import (
     Bound,
     Constant,
     External,
-    Function,
-    Instance,
     Module,
     Named,
     Optimizer,
