@@ -27,6 +27,7 @@ from zerograd.static.engine.lineage import Lineage
 from zerograd.static.engine.statements import read_block
 from zerograd.static.engine.unit import FunctionNode, Unit
 from zerograd.static.engine.values import (
+    Accelerator,
     NOTHING,
     Constant,
     External,
@@ -328,6 +329,8 @@ class Readings(Lineage):
                     return self.named_scaler(name)
                 if dotted.endswith("nn.Module"):
                     return Module(name)
+                if dotted.rsplit(".", 1)[-1] in ("Fabric", "Accelerator"):
+                    return Accelerator(window=dotted.endswith("Accelerator"))
         return None
 
     def quietly(self, function: Function) -> Value:

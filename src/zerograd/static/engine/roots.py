@@ -73,10 +73,13 @@ def roots(program: Program) -> Iterator[Root]:
             yield root
         program.called = called  # whatever they come to is judged on its own as well
     waiting = _candidates(program)
+    # A process of many sees other arguments than the one call that stands in the code.
+    spawned = {id(each.node) for each, _ in waiting if _is_spawned(program, each)}
     alone: set[int] = set()  # those that were read for no caller of theirs
     for only_uncalled in (True, False):
         for function, cls in waiting:
-            if id(function.node) in program.called:
+            known = program.called - spawned | alone
+            if id(function.node) in known:
                 continue
             if only_uncalled and _is_called_by_name(program, function.node):
                 continue
@@ -166,6 +169,15 @@ def _is_called_by_name(program: Program, node: ast.AST) -> bool:
         times += whole and text[after : after + 80].lstrip().startswith("(")
         at = text.find(name, after)
     return times > 1
+
+
+def _is_spawned(program: Program, function: Function) -> bool:
+    """Is it what the processes of a run begin with: `spawn(train, …)`, `Process(target=train)`?"""
+    text = program.main.source.text
+    if "spawn(" not in text and "target=" not in text:
+        return False
+    name = re.escape(getattr(function.node, "name", ""))
+    return bool(re.search(rf"\b(?:spawn\(\s*(?:fn\s*=\s*)?|target=){name}\s*[,)]", text))
 
 
 def _read(program: Program, function: Function, cls: ClassUnit | None) -> Iterator[Root]:
