@@ -93,19 +93,13 @@ _FOLLOWING = frozenset(
 _ENVIRONMENTS = frozenset(("env", "envs", "environment", "environments", "simulator", "gym"))
 _PIPELINES = frozenset(("pp", "pipe", "pipeline", "stage", "schedule"))
 _LOSSES = frozenset(("loss", "losses", "criterion", "crit", "cri", "objective", "mse", "bce", "ce"))
+# last words of what is about a network and is none
 _ABOUT_MODELS = frozenset(
     (
-        "name",
-        "names",
-        "path",
-        "dir",
-        "file",
-        "type",
-        "config",
-        "cfg",
-        "args",
-        "id",
-        "kwargs",
+        *("name", "names", "path", "paths", "dir", "file", "folder", "url", "type", "kind", "id"),
+        *("config", "cfg", "args", "kwargs", "options", "version", "revision", "tag", "key"),
+        *("length", "size", "dim", "dims", "width", "depth", "count", "rate", "lr", "seed"),
+        *("dtype", "device", "time", "steps", "iters", "epochs", "freq", "interval"),
     )
 )
 MODULE_WORDS = frozenset(
@@ -232,7 +226,8 @@ def is_scaler_name(path: str) -> bool:
 @_remembered
 def is_network_name(path: str) -> bool:
     """Does the name suggest something with parameters to train?"""
-    return not _TRAINABLE.isdisjoint(words_of(path))
+    words = words_of(path)
+    return not _TRAINABLE.isdisjoint(words) and words[-1] not in _ABOUT_MODELS
 
 
 @_remembered
