@@ -27,8 +27,8 @@ from zerograd.static.engine.lineage import Lineage
 from zerograd.static.engine.statements import read_block
 from zerograd.static.engine.unit import FunctionNode, Unit
 from zerograd.static.engine.values import (
-    Accelerator,
     NOTHING,
+    Accelerator,
     Constant,
     External,
     Leaf,
