@@ -152,11 +152,14 @@ def _varying(
     if not atoms:
         return frozenset()
     inside = {each.atom for each in walk([loop]) if isinstance(each, Branch | Attempt)}
-    return frozenset(
-        number
-        for key, number in atoms.items()
-        if (key in inside or places[key] > 1) and program.varies(loop, key)
-    )
+
+    def changes(key: str) -> bool:
+        atom = program.atoms.get(key)
+        if atom is not None and atom.parts:  # asked once in the code, and here wherever it leads
+            return any(map(changes, atom.parts))
+        return (key in inside or places[key] > 1) and program.varies(loop, key)
+
+    return frozenset(number for key, number in atoms.items() if changes(key))
 
 
 def _is_foreign(program: Program) -> bool:

@@ -112,6 +112,7 @@ def _named(frame: Frame, node: ast.expr, test: Test) -> Test:
         and any(atom.tallied for atom in atoms)
         and any(not atom.tallied and not atom.volatile for atom in atoms),
     )
+    whole.parts = tuple(test.atoms())
     frame.program.note_atom(key, whole)
     return Test(test.kind, key, parts=test.parts)
 

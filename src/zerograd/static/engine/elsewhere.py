@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.ir import Block, Happening, walk
-from zerograd.static.engine.keys import touches
+from zerograd.static.engine.keys import keys_of, touches
 from zerograd.static.engine.unit import ClassUnit, FunctionNode
-from zerograd.static.engine.values import Named, Optimizer, Value
+from zerograd.static.engine.values import Module, Named, Optimizer, Value, leaves_of
 from zerograd.static.engine.words import is_optimizer_name, words_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _CLEARING = re.compile(
     r"zero_grads?\s*\(|zero_grad\s*=\s*True|\.grad\s*=\s*None|\.grad\.zero_|\.grad\.data\.zero_"
 )
 _CLEARED = re.compile(r"(?<![\w.])([\w.]+)\.zero_grads?\s*\(")
-_OWN_CLEAR = re.compile(r"(?<![\w.])self\.(\w+(?:\.\w+)?)\.zero_grads?\s*\(")
+_OWN_CLEAR = re.compile(r"(?<![\w.])self\.(\w+(?:\.\w+)?)(?:\[[^\]]*\])?\.zero_grads?\s*\(")
 _MAY_CLEAR = re.compile(r"zero_|\.grad\b(?!\s+is\b)|set_to_none")
 _OF_TORCH = frozenset(("torch", "torchvision", "torchaudio", "numpy"))
 _TESTING = frozenset(("test", "eval", "evaluate", "validate", "validation", "valid", "predict"))
@@ -146,7 +146,7 @@ def _trains_others(method: str, optimizers: frozenset[str]) -> bool:
 
 
 def _is_of_others(program: Program, function: Function, method: str, block: Block) -> bool:
-    """Does another method clear optimizers of the object alone that hold none of what steps here?
+    """Does another method clear things of the object alone that are none of what steps here?
 
     An agent's `update_critic` clears for its critic, and not for the actor of `update_actor`.
     """
@@ -154,7 +154,7 @@ def _is_of_others(program: Program, function: Function, method: str, block: Bloc
     paths = _OWN_CLEAR.findall(method)
     if not isinstance(instance, Instance) or len(paths) != len(_CLEARING.findall(method)):
         return False
-    cleared = [_own(program, instance, path) for path in paths]
+    cleared = [each for path in paths for each in _own(program, instance, path)]
     steps = [
         node.optimizer
         for node in walk(block)
@@ -167,22 +167,32 @@ def _is_of_others(program: Program, function: Function, method: str, block: Bloc
     )
 
 
-def _own(program: Program, instance: Instance, path: str) -> Optimizer | None:
-    """Return the optimizer that an object has under `opt` or `parts.opt`."""
+def _own(program: Program, instance: Instance, path: str) -> list[Value | None]:
+    """Return the optimizers and networks that an object has under `opt`, `parts.opt` or `opts`."""
     frame = program.frame(program.main)
     value: Value = instance
     for name in path.split("."):
         value = program.attribute(frame, value, name)
-    if isinstance(value, Named) and is_optimizer_name(value.path):
-        return program.named_optimizer(value.path)
-    return value if isinstance(value, Optimizer) else None
+    found: list[Value | None] = []
+    for each in leaves_of(value):
+        if isinstance(each, Named) and is_optimizer_name(each.path):
+            found.append(program.named_optimizer(each.path))
+        else:
+            network = isinstance(each, Named) and program.is_network(each.path)
+            known = network or isinstance(each, Optimizer | Module | Instance)
+            found.append(each if known else None)
+    return found
 
 
-def _are_apart(one: Optimizer, other: Optimizer) -> bool:
-    """Are these two optimizers, and does neither hold what the other holds, as far as is known?"""
-    if one.key == other.key:
-        return False
-    return not any(touches(key, held) for key in one.keys or () for held in other.keys or ())
+def _are_apart(one: Value, other: Optimizer) -> bool:
+    """Does neither hold what the other holds, as far as is known?"""
+    if isinstance(one, Optimizer):
+        keys = one.keys or frozenset()
+        known = one.key != other.key
+    else:
+        keys = keys_of(one)
+        known = other.keys is not None
+    return known and not any(touches(key, held) for key in keys for held in other.keys or ())
 
 
 def is_all(program: Program) -> bool:

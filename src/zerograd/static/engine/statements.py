@@ -36,7 +36,7 @@ from zerograd.static.engine.picks import picks_of
 from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.uncalled import uncalled
 from zerograd.static.engine.unit import ClassUnit
-from zerograd.static.engine.values import Value
+from zerograd.static.engine.values import External, Value
 
 if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
@@ -287,11 +287,20 @@ def _class(frame: Frame, node: ast.ClassDef) -> None:
     stands_in = known is None and node.name in frame.unit.imports
     if not stands_in and (known is None or known.node is not node):
         cls = ClassUnit(node, frame.unit)
+        cls.bases = [
+            _base(frame, each) or name for each, name in zip(node.bases, cls.bases, strict=True)
+        ]
         frame.locals[node.name] = Class(cls)
         if frame.unit is frame.program.main:
             frame.program.inner_classes.append(cls)
     elif not stands_in:
         frame.locals.pop(node.name, None)  # an earlier one of that name, if there was any
+
+
+def _base(frame: Frame, node: ast.expr) -> str:
+    """Return the class that a variable holds: `kind = optim.SGD`, then `class Mine(kind)`."""
+    value = frame.locals.get(node.id) if isinstance(node, ast.Name) else None
+    return value.dotted if isinstance(value, External) else ""
 
 
 def _import(frame: Frame, node: ast.Import | ast.ImportFrom) -> None:
