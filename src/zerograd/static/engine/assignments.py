@@ -103,15 +103,9 @@ def _makes_a_network(frame: Frame, node: ast.Assign, made: ast.Call, value: Valu
     if value.deps != {called} or value.leaves or not isinstance(peek(frame, made.func), Named):
         return False
     given = [path_of(target) for target in node.targets]
-    if all(_has_parameters(frame, path) for path in given):
-        return not _has_parameters(frame, called)
+    if all(frame.asks_parameters_of(path) for path in given):
+        return not frame.asks_parameters_of(called)
     return not is_network_name(called) and all(map(is_called_a_network, given))
-
-
-def _has_parameters(frame: Frame, path: str) -> bool:
-    """Is it asked for its parameters, which no tensor has?"""
-    asked = f"{path}.parameters("
-    return bool(path) and asked in frame.unit.source.text
 
 
 def _optimizer_over(frame: Frame, made: ast.Call) -> Optimizer | None:

@@ -88,6 +88,10 @@ class Frame:
     def emit(self, node: Node) -> None:
         self.out.append(node)
 
+    def asks_parameters_of(self, path: str) -> bool:
+        """Is it asked for its parameters, which no tensor has?"""
+        return bool(path) and f"{path}.parameters(" in self.unit.source.text
+
     def lookup(self, name: str) -> Value:
         """Return what a name stands for here."""
         value = self.locals.get(name) or self.closure.get(name) or self.globals.get(name)

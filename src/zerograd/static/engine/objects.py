@@ -363,7 +363,7 @@ class Objects(Ties, Progress, ABC):
         words = value.path.lower()
         return "param" in words or value.path in ("p", "w", "weight", "weights", "bias", "b")
 
-    def freeze(self, what: Params | Module | Instance, frozen: bool) -> None:
+    def freeze(self, what: Params | Module | Instance | Named, frozen: bool) -> None:
         """Freeze or thaw; of a network that is frozen in part nobody knows which."""
         keys = keys_of(what)
         some = isinstance(what, Params) and (

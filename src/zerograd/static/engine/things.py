@@ -258,7 +258,10 @@ def _backward(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) -
 def _require(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) -> Value:
     wanted = arguments.first()
     program = frame.program
-    if isinstance(base, Module | Params | Instance):
+    if isinstance(base, Module | Params | Instance) or (
+        isinstance(base, Named)
+        and (program.is_network(base.path) or frame.asks_parameters_of(base.path))
+    ):
         program.freeze(base, is_false(wanted))
         return base
     if is_false(wanted):
