@@ -25,6 +25,8 @@ from zerograd.static.engine.values import (
     Value,
 )
 
+_OVERWRITES = frozenset(("copy_", "fill_", "normal_", "random_", "set_", "uniform_"))
+
 
 def gradient_method(
     frame: Frame, node: ast.Call, gradient: Gradient, name: str, arguments: Arguments
@@ -37,7 +39,7 @@ def gradient_method(
     touch(frame, node, gradient)
     if name == "copy_" and node.args and is_made_of_itself(frame, gradient.of, node.args[0]):
         frame.emit(Haze(keys_of(gradient.of), whole=True, spent=True, empty=True))
-    elif name == "copy_":
+    elif name in _OVERWRITES and not wipes:
         emit(frame, EventKind.ASSIGN, node, keys=keys_of(gradient.of))
     elif name.startswith("add"):
         frame.emit(Haze(keys_of(gradient.of), whole=False))  # filled by hand
