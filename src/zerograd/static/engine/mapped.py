@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import copy
+from typing import TypeVar
 
 from zerograd.static.engine.frame import path_of
 
 _USING_UP = frozenset(("list", "tuple", "set", "deque", "collections.deque", "any", "all"))
 _EACH = "each item"  # no name that a program could have
+
+Statement = TypeVar("Statement", ast.Expr, ast.Assign, ast.AugAssign, ast.Return)
 
 
 def as_rounds(node: ast.Expr) -> ast.For | None:
@@ -31,6 +35,46 @@ def as_rounds(node: ast.Expr) -> ast.For | None:
     return _loop(node, made.target, made.iter, value.elt)
 
 
+def rounds_inside(value: ast.expr | None) -> ast.ListComp | ast.SetComp | ast.GeneratorExp | None:
+    """Return the rounds that an expression makes a list or a sum of: `sum(f(x) for x in data)`."""
+    found = value
+    while type(found) is ast.Call or type(found) is ast.BinOp:
+        if type(found) is ast.BinOp:
+            found = found.left  # sum(…) / len(data)
+        else:
+            found = found.args[0] if found.args else None
+    if not isinstance(found, ast.ListComp | ast.SetComp | ast.GeneratorExp):
+        return None
+    if found is value and isinstance(found, ast.GeneratorExp):
+        return None  # who asks for the items, and when, is not told
+    made = found.generators[0]
+    if len(found.generators) > 1 or made.ifs or made.is_async:
+        return None
+    return found if isinstance(found.elt, ast.Call) else None
+
+
+def taken_out(
+    node: Statement, rounds: ast.ListComp | ast.SetComp | ast.GeneratorExp
+) -> tuple[ast.For, Statement]:
+    """Return the loop that the rounds are, and the statement without them."""
+    made = rounds.generators[0]
+    assert node.value is not None
+    rest = copy.copy(node)
+    rest.value = _without(node.value, rounds)
+    return _loop(node, made.target, made.iter, rounds.elt), rest
+
+
+def _without(value: ast.expr, rounds: ast.expr) -> ast.expr:
+    if value is rounds:
+        return ast.copy_location(ast.Name(_EACH, ast.Load()), rounds)
+    rest = copy.copy(value)
+    if isinstance(rest, ast.BinOp):
+        rest.left = _without(rest.left, rounds)
+    elif isinstance(rest, ast.Call):
+        rest.args = [_without(rest.args[0], rounds), *rest.args[1:]]
+    return rest
+
+
 def _mapped(node: ast.Expr, call: ast.Call) -> ast.For:
     function, source = call.args
     target = ast.copy_location(ast.Name(_EACH, ast.Store()), source)
@@ -38,6 +82,6 @@ def _mapped(node: ast.Expr, call: ast.Call) -> ast.For:
     return _loop(node, target, source, ast.copy_location(ast.Call(function, [given], []), call))
 
 
-def _loop(node: ast.Expr, target: ast.expr, source: ast.expr, call: ast.expr) -> ast.For:
+def _loop(node: ast.stmt, target: ast.expr, source: ast.expr, call: ast.expr) -> ast.For:
     body = ast.copy_location(ast.Expr(call), call)
     return ast.copy_location(ast.For(target, source, [body], []), node)

@@ -30,7 +30,7 @@ from zerograd.static.engine.ir import (
     Branch,
 )
 from zerograd.static.engine.loops import read_for, read_while
-from zerograd.static.engine.mapped import as_rounds
+from zerograd.static.engine.mapped import Statement, as_rounds, rounds_inside, taken_out
 from zerograd.static.engine.matches import as_choice
 from zerograd.static.engine.picks import picks_of
 from zerograd.static.engine.stores import statements_in
@@ -55,17 +55,42 @@ def read_block(frame: Frame, body: list[ast.stmt]) -> Block:
     return inner
 
 
+def _go_round(frame: Frame, rounds: ast.For) -> None:
+    """Read a loop that is written as an expression."""
+    frame.program.written.append(rounds)
+    before = dict(frame.locals)
+    _for(frame, rounds)
+    frame.go_on_with(before)  # its variable is its own
+
+
+def _after_rounds(frame: Frame, node: Statement) -> Statement:
+    """Return what is left of a statement once the rounds inside it that train are read."""
+    rounds = rounds_inside(node.value)
+    if rounds is None or not frame.unit.has_events(rounds.elt):
+        return node
+    loop, rest = taken_out(node, rounds)
+    _go_round(frame, loop)
+    frame.program.written.append(rest)
+    return rest
+
+
+def _assign(frame: Frame, node: ast.Assign) -> None:
+    assign(frame, _after_rounds(frame, node))
+
+
+def _assign_augmented(frame: Frame, node: ast.AugAssign) -> None:
+    assign_augmented(frame, _after_rounds(frame, node))
+
+
 def _expression(frame: Frame, node: ast.Expr) -> None:
     if type(node.value) is ast.Attribute:
         uncalled(frame, node.value)
         return
     rounds = as_rounds(node)
     if rounds is not None:
-        frame.program.written.append(rounds)
-        before = dict(frame.locals)
-        _for(frame, rounds)
-        frame.go_on_with(before)  # its variable is its own
+        _go_round(frame, rounds)
         return
+    node = _after_rounds(frame, node)
     frame.bare = True
     evaluate(frame, node.value)
     frame.bare = False
@@ -308,6 +333,7 @@ def _import(frame: Frame, node: ast.Import | ast.ImportFrom) -> None:
 
 
 def _return(frame: Frame, node: ast.Return) -> None:
+    node = _after_rounds(frame, node)
     if node.value is not None:
         frame.returned.append(evaluate(frame, node.value))
     frame.emit(RETURN)
@@ -334,9 +360,9 @@ def _assert(frame: Frame, node: ast.Assert) -> None:
 
 _READERS: dict[type[ast.stmt], Callable[[Frame, Any], None]] = {
     ast.Expr: _expression,
-    ast.Assign: assign,
+    ast.Assign: _assign,
     ast.AnnAssign: assign_annotated,
-    ast.AugAssign: assign_augmented,
+    ast.AugAssign: _assign_augmented,
     ast.If: _if,
     ast.For: _for,
     ast.AsyncFor: _for,
