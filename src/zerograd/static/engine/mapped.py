@@ -38,8 +38,8 @@ def as_rounds(node: ast.Expr) -> ast.For | None:
 def rounds_inside(value: ast.expr | None) -> ast.ListComp | ast.SetComp | ast.GeneratorExp | None:
     """Return the rounds that an expression makes a list or a sum of: `sum(f(x) for x in data)`."""
     found = value
-    while type(found) is ast.Call or type(found) is ast.BinOp:
-        if type(found) is ast.BinOp:
+    while isinstance(found, ast.Call | ast.BinOp):
+        if isinstance(found, ast.BinOp):
             found = found.left  # sum(…) / len(data)
         else:
             found = found.args[0] if found.args else None
