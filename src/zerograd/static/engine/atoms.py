@@ -197,12 +197,23 @@ def _is_set_again(frame: Frame, name: str) -> bool:
     )
 
 
+def _name_of(side: ast.expr) -> str:
+    return side.id if isinstance(side, ast.Name) else getattr(side, "attr", "")
+
+
 def _is_tallied(frame: Frame, test: ast.Compare) -> bool:
-    """Is a number asked for that the file counts, and sets back to where it began?"""
+    """Is a number asked for that the file counts, and sets back to where it began?
+
+    So is the length of a list that is gathered and emptied.
+    """
     if not isinstance(test.ops[0], _COMPARING):
         return False
     for side in (test.left, *test.comparators):
-        name = side.id if isinstance(side, ast.Name) else getattr(side, "attr", "")
+        if isinstance(side, ast.Call) and _name_of(side.func) == "len" and len(side.args) == 1:
+            if frame.unit.is_gathered(_name_of(side.args[0])):
+                return True  # of the losses of a window, say
+            continue
+        name = _name_of(side)
         known = frame.unit.is_tallied(name) if name else None
         if known is not None:
             return known

@@ -47,6 +47,8 @@ def uncalled_findings(program: Program) -> Iterator[Finding]:
 def _is_method(frame: Frame, base: object, node: ast.Attribute, path: str) -> bool:
     if node.attr in ("zero_grad", "backward"):
         return True  # a statement of its own that only names them can mean nothing else
+    if node.attr == "zero_":
+        return isinstance(base, Gradient) or path.endswith((".grad", ".grad.data"))
     if node.attr == "step":
         if isinstance(base, Optimizer) or is_optimizer_name(path):
             return True

@@ -240,6 +240,14 @@ class Unit:
             self._tallies[name] = _sets_back(self.source.text, name) if counted else None
         return self._tallies[name]
 
+    def is_gathered(self, name: str) -> bool:
+        """Is a list of that name filled one by one, and emptied again and again?"""
+        text = self.source.text
+        if not name or not re.search(rf"\b{name}\.append\(", text):
+            return False
+        emptied = len(re.findall(rf"\b{name}(?:: [^=\n]+)? = \[\]", text))
+        return emptied > 1 or f"{name}.clear()" in text
+
     def is_counted_down(self, name: str) -> bool:
         """Is one taken off a number of that name anywhere?"""
         known = self._counted_down.get(name)
