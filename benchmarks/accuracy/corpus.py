@@ -42,6 +42,8 @@ SPLITS = {  # name in the corpus -> folder
     "seventh-held-out": "seventh_held_out",
     "eighth-development": "eighth_dev",
     "eighth-held-out": "eighth_held_out",
+    "ninth-development": "ninth_dev",
+    "ninth-held-out": "ninth_held_out",
 }
 
 
