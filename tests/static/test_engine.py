@@ -90,6 +90,9 @@ def test_what_prepares_or_skips_a_backward_is_none() -> None:
     assert fills_by_name("forward_backward")
     assert not fills_by_name("prepare_for_backward")
     assert not fills_by_name("skip_backward")
+    assert fills_by_name("compute_grads_for_batch")
+    assert not fills_by_name("extra_compute_grad_fetches")
+    assert not fills_by_name("compute_gradient_penalty")
 
 
 def test_a_function_is_judged_however_many_were_read_before_it() -> None:

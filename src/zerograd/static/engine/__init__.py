@@ -19,7 +19,7 @@ from zerograd.lifecycle.findings import Finding, in_order
 from zerograd.static.engine.asked import Asked
 from zerograd.static.engine.buckets import Buckets
 from zerograd.static.engine.computed import computed_used
-from zerograd.static.engine.counters import first_of, once_only
+from zerograd.static.engine.counters import edges_of, once_only
 from zerograd.static.engine.exclusive import ruled_out
 from zerograd.static.engine.flow import Flow
 from zerograd.static.engine.forgotten import forgotten
@@ -116,15 +116,15 @@ def _judge(program: Program, root: Root) -> list[Finding]:
         id(loop): {key: each for key, each in atoms.items() if each in varying[id(loop)]}
         for loop in loops
     }
-    firsts = {id(loop): first_of(loop, program, own[id(loop)]) for loop in loops}
+    edges = {id(loop): edges_of(loop, program, own[id(loop)]) for loop in loops}
     onces = {id(loop): once_only(loop, program, own[id(loop)]) for loop in loops}
     cycles = {id(loop): cycle_of(loop, program, own[id(loop)]) for loop in loops}
     ruled = ruled_out(program, nodes, atoms)
-    flow = Flow(atoms, varying, firsts, onces, cycles, asked.local, ruled)
+    flow = Flow(atoms, varying, edges, onces, cycles, asked.local, ruled)
     flow.run(root.block, flow.start(buckets.tracked, root.hazy))
     if flow.budget <= 0 and any(len(cycle) > 1 for cycle in cycles.values()):
         # each round told apart is too much
-        flow = Flow(atoms, varying, firsts, onces, {}, asked.local, ruled)
+        flow = Flow(atoms, varying, edges, onces, {}, asked.local, ruled)
         flow.run(root.block, flow.start(buckets.tracked, root.hazy))
     if flow.budget <= 0:
         program.unresolved += 1

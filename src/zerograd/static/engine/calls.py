@@ -84,8 +84,8 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
         before = len(frame.out)
         returned = frame.program.invoke(frame, node, callee, arguments)
         clip_by_name(frame, node, plain_name(node), arguments, frame.out[before:])
-        if fills_by_name(plain_name(node)) and not has_effect(frame.out[before:]):
-            fill(frame, node, NOTHING, Arguments.none())  # further in than could be followed
+        if _fills_further_in(callee, plain_name(node)) and not has_effect(frame.out[before:]):
+            fill(frame, node, NOTHING, Arguments.none())
         return returned
     if type(callee) is Class:
         return frame.program.instantiate(frame, node, callee.unit, arguments)
@@ -111,6 +111,12 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
     if not any(_is_scaler(each) for each in arguments.leaves()):  # who has one may unscale
         clip_by_name(frame, node, plain_name(node), arguments, frame.out[before:])
     return returned
+
+
+def _fills_further_in(function: Function, name: str) -> bool:
+    """Does it fill, by its name, further in than could be followed: where it calls others?"""
+    parts = function.unit.parts_of(function.node)
+    return fills_by_name(name) and any(type(each) is ast.Call for each in parts)
 
 
 def _is_scaler(value: Value) -> bool:
@@ -322,8 +328,8 @@ def _instance_method(
         if fills_by_name(name) and not has_effect(frame.out[before:]):
             if is_empty(method.node):  # another class does it, and what else nobody knows
                 frame.emit(Haze(None, whole=True))
-            else:
-                fill(frame, node, NOTHING, Arguments.none())  # further in than could be followed
+            elif _fills_further_in(method, name):
+                fill(frame, node, NOTHING, Arguments.none())
         if not frame.bare and program.is_module(base.cls) and not comes_from(returned, base.key):
             program.asked.add(base.key)
         return returned

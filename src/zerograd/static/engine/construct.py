@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.emit import is_false
-from zerograd.static.engine.items import items_of
+from zerograd.static.engine.items import depend_on_order, items_of
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.prepared import prepared
 from zerograd.static.engine.values import (
@@ -61,8 +61,6 @@ _PASSING = frozenset(
         "tuple",
         "set",
         "iter",
-        "sorted",
-        "reversed",
         "chain",
         "from_iterable",
         "filter",
@@ -172,6 +170,16 @@ def _prepared(frame: Frame, dotted: str, arguments: Arguments) -> Value:
 
 def _items(frame: Frame, dotted: str, arguments: Arguments) -> Value:
     return _passed(arguments)
+
+
+def _sorted(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    passed = _passed(arguments)
+    return NOTHING if isinstance(passed, Several) and depend_on_order(passed) else passed
+
+
+def _reversed(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    passed = _passed(arguments)
+    return Several(passed.items[::-1], passed.open) if isinstance(passed, Several) else passed
 
 
 def _filtered(frame: Frame, dotted: str, arguments: Arguments) -> Value:
@@ -348,6 +356,8 @@ def _copied(frame: Frame, dotted: str, arguments: Arguments) -> Value:
 # what a name means wherever it comes from
 _BY_NAME: dict[str, Reader] = {
     **dict.fromkeys(_PASSING, _items),
+    "sorted": _sorted,
+    "reversed": _reversed,
     "filter": _filtered,
     "zip": _rows,
     "enumerate": _rows,

@@ -32,6 +32,9 @@ from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.values import NOTHING, Several, Value
 from zerograd.static.engine.words import words_of
 
+# what a test puts around statements that must fail
+_RAISING = frozenset(("raises", "assertRaises", "assertRaisesRegex", "assertRaisesRegexp"))
+
 Read = Callable[[Frame], Block]  # reads the statements of the block
 
 
@@ -57,6 +60,9 @@ def _opened(frame: Frame, items: list[ast.withitem], read: Read) -> Block:
     if _forgets(item.context_expr):
         _opened(frame, rest, read)  # for the names it binds and the methods it forgets to call
         return before
+    if _name(item.context_expr) in _RAISING:
+        inner = _opened(frame, rest, read)  # where in there it raises is not known
+        return [*before, Haze(None, whole=True)] if has_effect(inner) else before
     _switch(frame, item.context_expr)
     inner = _opened(frame, rest, read)
     outer, frame.out = frame.out, []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from zerograd.static.engine import guards
 from zerograd.static.engine.conditions import is_modulo, is_positive
+from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Loop
 from zerograd.static.engine.switches import lasting_truth
 
@@ -43,26 +44,27 @@ def is_number(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, int)
 
 
-class First(NamedTuple):
-    """The literals that are known in the first iteration of a loop."""
+class Edges(NamedTuple):
+    """The literals that are known in the first iteration of a loop, and in its last."""
 
-    only: frozenset[int] = frozenset()  # these hold in no later one
+    only: frozenset[int] = frozenset()  # these hold in no later one than the first
     also: frozenset[int] = frozenset()  # these may hold again
     gone: frozenset[int] = frozenset()  # not known there, but these hold in no later one
+    last: frozenset[int] = frozenset()  # where one of these holds, no iteration follows
 
 
-def first_of(loop: Loop, program: Program, atoms: dict[str, int]) -> First:
-    """Return what is known of the first iteration of `loop`.
+def edges_of(loop: Loop, program: Program, atoms: dict[str, int]) -> Edges:
+    """Return what is known of the first iteration of `loop`, and of its last.
 
     `if i > 0: clear()` is right: the first iteration has nothing to clear. And `i % 2 == 0`
-    is true there.
+    is true there. `if i < n - 1: clear()` leaves to nobody here what it does not clear.
     """
     gone = _switched(loop, program, atoms)
     counter = counter_of(loop)
     if counter is None:
-        return First(gone=gone)
+        return Edges(gone=gone)
     name, start = counter
-    only, also = set(), set()
+    only, also, last = set(), set(), set()
     for key, number in atoms.items():
         atom = program.atoms.get(key)
         if (
@@ -74,6 +76,9 @@ def first_of(loop: Loop, program: Program, atoms: dict[str, int]) -> First:
             )
         ):
             continue
+        final = _on_last(atom.node, loop, program, name, start)
+        if final is not None:
+            last.add(number * 2 + (final is is_positive(atom.node)))
         truth = _on_first(atom.node, key, name, start)
         if truth is not None:
             only.add(number * 2 + truth)
@@ -84,7 +89,35 @@ def first_of(loop: Loop, program: Program, atoms: dict[str, int]) -> First:
         holds = _remainder_on_first(atom.node, name, start)
         if holds is not None:
             also.add(number * 2 + (holds is is_positive(atom.node)))
-    return First(frozenset(only), frozenset(also), gone)
+    return Edges(frozenset(only), frozenset(also), gone, frozenset(last))
+
+
+def _on_last(node: ast.expr, loop: Loop, program: Program, name: str, start: int) -> bool | None:
+    """Return the test's truth in the last iteration, if it tells that one from all others."""
+    size = _length(loop)
+    if size is None or not _stays(size, loop, program):
+        return None
+    table = guards.truths(node, ast.Name(name, ast.Load()), size, 1, start)
+    columns = [column for rounds, column in table.items() if rounds > 1]
+    found = {column[-1] for column in columns if column.count(column[-1]) == 1}
+    told = len(columns) > 1 and all(column.count(column[-1]) == 1 for column in columns)
+    return found.pop() if told and len(found) == 1 else None
+
+
+def _length(loop: Loop) -> ast.expr | None:
+    """Return how many rounds there are, as it is written: `n` of `range(n)`, else `len(data)`."""
+    call = loop.over
+    if isinstance(call, ast.Call) and path_of(call.func) in ("tqdm", "trange") and call.args:
+        call = call.args[0] if isinstance(call.args[0], ast.Call) else call
+    if not isinstance(call, ast.Call) or not call.args or path_of(call.func) == "zip":
+        return None
+    if path_of(call.func) == "enumerate":
+        data = call.args[0]
+        if isinstance(data, ast.Call) and path_of(data.func) in ("tqdm", "tqdm.tqdm") and data.args:
+            data = data.args[0]
+        return ast.Call(ast.Name("len", ast.Load()), [data], [])
+    # counted from one, it is up to `n + 1`
+    return call.args[0] if len(call.args) == 1 else None
 
 
 def _switched(loop: Loop, program: Program, atoms: dict[str, int]) -> frozenset[int]:

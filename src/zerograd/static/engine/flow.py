@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.state import INITIAL
-from zerograd.static.engine.counters import First
+from zerograd.static.engine.counters import Edges
 from zerograd.static.engine.exclusive import Ruled
 from zerograd.static.engine.ir import (
     Attempt,
@@ -80,14 +80,14 @@ class Flow:
         self,
         atoms: dict[str, int],
         varying: dict[int, frozenset[int]],
-        firsts: dict[int, First],
+        edges: dict[int, Edges],
         onces: dict[int, frozenset[int]],
         cycles: dict[int, Cycle],
         local: dict[int, frozenset[int]],
         ruled: dict[str, Ruled],
     ) -> None:
         self._atoms = atoms  # key -> number
-        self._firsts = firsts  # id of a loop -> what is known of its first iteration
+        self._edges = edges  # id of a loop -> what is known of its first and last iteration
         self._onces = onces  # id of a loop -> atoms that are true in one iteration at most
         self._cycles = cycles  # id of a loop -> what is known of each of its rounds, over and over
         self._local = local  # id of a loop -> numbers of the atoms that are asked in it alone
@@ -299,8 +299,8 @@ class Flow:
     def _rounds(self, node: Loop, point: Point, exits: Exits) -> Point | None:
         """Three rounds at least, then until nothing new comes round."""
         varying = self._varying.get(id(node), frozenset())
-        first = self._firsts.get(id(node), First())
-        later = frozenset(each ^ 1 for each in first.only | first.gone)
+        edges = self._edges.get(id(node), Edges())
+        later = frozenset(each ^ 1 for each in edges.only | edges.gone)
         once = self._onces.get(id(node), frozenset())
         over = frozenset(len(self._atoms) + atom for atom in once)  # that they have been true
         local = self._local.get(id(node), frozenset())
@@ -310,7 +310,7 @@ class Flow:
             if isinstance(reset, Reset):
                 point = self._reset(reset, point)
         cycle = self._cycles.get(id(node), NO_CYCLE)
-        begun = first.only | first.also | cycle[0]
+        begun = edges.only | edges.also | cycle[0]
         if begun:
             point = known(point, begun)
         places: list[dict[str, set[Pair]]] = [{} for _ in cycle]  # what was seen at each of them
@@ -327,6 +327,10 @@ class Flow:
             back = join([end, *inner.continues])
             if back is None:
                 break
+            if edges.last:
+                if number >= 3:
+                    ends.append(dropped(back, forgotten))
+                back = without(back, edges.last)  # no round comes after
             if once:
                 back = told_off(back, once, len(self._atoms))
             back = {bucket: self._turned(pairs, varying) for bucket, pairs in back.items()}

@@ -52,8 +52,11 @@ def idle(program: Program) -> Iterator[Finding]:
         stepped = _stepped(parts)
         if stepped.isdisjoint(built) or not _goes_back(parts):
             continue
+        trained = {_weights(node) for name, node in built.items() if name in stepped}
         for name, node in built.items():
-            if name not in stepped and not _is_touched(parts, name):
+            if name in stepped or _weights(node) in trained:
+                continue  # left over: another one trains the same weights
+            if not _is_touched(parts, name):
                 yield _finding(program, name, node)
 
 
@@ -174,6 +177,12 @@ def _makes_one(value: ast.AST, makers: set[str]) -> bool:
         return False
     maker = path_of(value.func)
     return bool(maker) and (is_optimizer_class(maker) or maker in makers)
+
+
+def _weights(node: ast.Assign) -> str:
+    """Return what an optimizer is built for, as it is written."""
+    assert isinstance(node.value, ast.Call)
+    return ast.unparse(node.value.args[0])
 
 
 def _stepped(parts: list[ast.AST]) -> set[str]:

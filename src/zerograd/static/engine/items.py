@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
-from zerograd.static.engine.definitions import Function
+from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.values import (
     NOTHING,
     Constant,
@@ -40,6 +40,12 @@ def items_of(value: Value) -> tuple[list[Value], bool]:
     if isinstance(value, Module):
         return [Module(f"{value.key}.[*]")], True
     return [NOTHING], True
+
+
+def depend_on_order(several: Several) -> bool:
+    """Do its items act, one after the other, so that sorted they may do something else?"""
+    acting = [each for each in several.items if isinstance(each, Instance | Function)]
+    return len(acting) > 1
 
 
 def mapped(frame: Frame, node: ast.Call, function: Function, columns: list[Value]) -> Value:
@@ -84,6 +90,8 @@ def items_by(frame: Frame, base: Several | Mapping, name: str, arguments: Argume
             base.items.append(item)
     elif name == "extend" and arguments.positional:
         base.items.extend(first.items if isinstance(first, Several) else [first])
+    elif name == "sort" and depend_on_order(base):
+        base.items[:], base.open = [NOTHING], True
     elif name == "values":  # of a dict whose keys are not known
         return base
     elif name == "items":

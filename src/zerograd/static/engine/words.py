@@ -77,6 +77,14 @@ _LOOKING = frozenset(
 )
 # words of the first half of a step, or of what takes the gradients of one sample into it
 _HALVES = frozenset(("first", "ascent", "micro", "microbatch"))
+_FILLING = frozenset(("accumulate", "compute", "calculate", "calc"))
+# words after "gradients" that leave them what the name is about: compute_grads_for_batch
+_LEADING_ON = frozenset(
+    (
+        *("for", "with", "on", "of", "from", "in", "at", "by", "to", "via", "per", "over", "using"),
+        *("and", "then", "step", "batch", "sample", "samples", "all", "only", "local"),
+    )
+)
 _COMPUTING = frozenset(("compute", "calculate", "calc", "estimate", "size", "length"))
 _SCALER_WORDS = frozenset(["scaler", "scalers", "gradscaler"])
 _TRAINABLE = frozenset(
@@ -306,14 +314,19 @@ def is_half_a_step(name: str) -> bool:
 
 @_remembered
 def fills_by_name(name: str) -> bool:
-    """Does a method fill gradients, by its name: forward_backward, accumulate_gradients?"""
+    """Does a method fill gradients, by its name: forward_backward, accumulate_gradients?
+
+    The gradients must be what it computes: compute_gradient_penalty computes something else.
+    """
     words = words_of(name)
     if not _BESIDE.isdisjoint(words):
         return False
-    filling = ("accumulate", "compute", "calculate", "calc")
-    return "backward" in words or (
-        any(word.startswith("grad") for word in words) and any(word in words for word in filling)
-    )
+    if "backward" in words:
+        return True
+    if _FILLING.isdisjoint(words):
+        return False
+    after = [words[at + 1 :] for at, word in enumerate(words) if word.startswith("grad")]
+    return any(not rest or rest[0] in _LEADING_ON for rest in after)
 
 
 @_remembered
