@@ -50,6 +50,8 @@ def _opened(frame: Frame, items: list[ast.withitem], read: Read) -> Block:
         return read(frame)
     item, rest = items[0], items[1:]
     outer, frame.out = frame.out, []
+    calls = [each for each in ast.walk(item.context_expr) if isinstance(each, ast.Call)]
+    frame.program.opened.update(map(id, calls))
     value = evaluate(frame, item.context_expr)
     entered = _call(frame, item.context_expr, value, "__enter__")
     if not isinstance(value, Instance) and not any(each is PAUSE for each in walk(frame.out)):

@@ -26,6 +26,11 @@ def has_decorator(node: ast.AST, name: str) -> bool:
     return False
 
 
+def is_manager(node: ast.AST) -> bool:
+    """Is it a generator that `with` enters and leaves?"""
+    return has_decorator(node, "contextmanager") or has_decorator(node, "asynccontextmanager")
+
+
 def is_decorated_to_act(readings: Readings, function: Function) -> bool:
     """Does a decorator of the project, that was not followed, do something to gradients?"""
     if function.bare:

@@ -130,6 +130,9 @@ def _several(frame: Frame, node: ast.Tuple | ast.List | ast.Set) -> Value:
             items.extend(value.items)
         else:
             items.append(value)
+    parts = [each for each in items if isinstance(each, Params)]
+    if len(parts) == len(items) > 1 and all(type(each) is ast.Starred for each in node.elts):
+        return Params(keys_of(Several(items)))  # [*a.parameters(), *b.parameters()]: as of a sum
     return Several(items)
 
 

@@ -15,7 +15,7 @@ EVENT_WORDS = ("backward", "zero_grad", ".step", ".grad", "unscale_", "clip_grad
 # methods that everything has: a call of one says nothing
 _COMMON = frozenset(("train", "step", "eval", "forward", "update", "__init__", "__call__", "run"))
 
-Defined = tuple[str, bool, int, int]  # name, whether it is a method, first and last line
+Defined = tuple[str, str, int, int]  # name, the class of a method, first and last line
 
 
 class LeadingLines:
@@ -38,7 +38,7 @@ class LeadingLines:
     def _calls_that_lead(self, direct: set[int], defined: list[Defined]) -> set[int]:
         """Return the lines that call a function with events, or one that calls it, and so on."""
         firsts = [first for _, _, first, _ in defined]
-        called: set[tuple[str, bool]] = set()
+        called: set[tuple[str, str]] = set()
         found: set[int] = set()
         waiting = list(direct)
         while waiting:
@@ -46,17 +46,24 @@ class LeadingLines:
             place = bisect_right(firsts, row) - 1
             if place < 0 or row > defined[place][3]:
                 continue  # not in a function
-            name, bound, _, _ = defined[place]
-            if (name, bound) not in called:
-                called.add((name, bound))
-                new = set(self._calls_of(name, bound)) - direct - found
+            name, owner, _, _ = defined[place]
+            if (name, owner) not in called:
+                called.add((name, owner))
+                new = set(self._calls_of(name, owner)) - direct - found
                 found |= new
                 waiting.extend(new)
         return found
 
-    def _calls_of(self, name: str, bound: bool) -> Iterator[int]:
-        """Yield the lines that call a function, or a method, of that name."""
-        text = self._text
+    def _calls_of(self, name: str, owner: str) -> Iterator[int]:
+        """Yield the lines that call a function, or a method, of that name.
+
+        Of a class with a method that everything has, those that make an object of it.
+        """
+        text, bound = self._text, bool(owner)
+        if bound and name in _COMMON:
+            for row, at in self._places_of(f"{owner}("):
+                if not _is_word(text[at - 1 : at]) and not text.endswith("class ", 0, at):
+                    yield row
         for row, at in self._places_of(f"{name}("):
             if text.endswith(".", 0, at):
                 of_self = text.endswith("self.", 0, at) and not _is_word(text[at - 6 : at - 5])

@@ -137,8 +137,10 @@ class Program(Readings):
                 if found is not None and not unset:
                     return self._part(instance, name, found)
         set_again = any(cls.assigners(name)[1:] for cls in self.lineage(instance.cls))
-        if unset and not set_again and not is_optimizer_name(name):
-            return Constant(None)  # and nothing here ever gives it another value
+        if unset and not set_again:
+            handed = any(cls.is_handed_in(name) for cls in self.lineage(instance.cls))
+            if handed or not is_optimizer_name(name):
+                return Constant(None)  # and nothing here ever gives it another value
         path = f"{instance.key}.{name}"
         flag = self.overridden(instance, name)
         if flag is not None:

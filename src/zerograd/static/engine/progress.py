@@ -20,6 +20,7 @@ class Progress:
     def __init__(self) -> None:
         self.fuel = FUEL  # expressions that may still be read
         self.handing = False  # reading a generator whose items others work on
+        self.opened: set[int] = set()  # the calls at the head of a `with`, by their nodes
         self.asking = False  # following a function only for the condition it returns
         self.written: list[ast.AST] = []  # nodes written here in the place of others
         self.peeking = False  # reading an expression only to learn what it is

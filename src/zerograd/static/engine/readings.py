@@ -16,6 +16,7 @@ from zerograd.static.engine.attributes import attribute
 from zerograd.static.engine.decorators import (
     has_decorator,
     is_decorated_to_act,
+    is_manager,
     with_decorators,
 )
 from zerograd.static.engine.definitions import Class, Function, Instance
@@ -156,7 +157,10 @@ class Readings(Lineage):
         if scope is not None:
             if is_decorated_to_act(self, function):
                 frame.emit(Haze(None, whole=True))  # what it does around, nobody knows to whom
-            frame.emit(scope)
+            if id(node) in self.opened or not is_manager(function.node):
+                frame.emit(scope)
+            else:
+                frame.emit(Haze(None, whole=True))  # where it is entered, and left, is not known
         return value
 
     def _is_wrapper(self, function: Function) -> bool:

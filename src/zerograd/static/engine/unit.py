@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.companions import companions
@@ -60,6 +61,24 @@ class ClassUnit:
                 names.sort(key=lambda name: name != "__init__")
             self._assigners = found
         return self._assigners
+
+    def is_handed_in(self, attribute: str) -> bool:
+        """Is it what the constructor was given, and set nowhere else in the file?"""
+        if self.assigners(attribute) != ["__init__"]:
+            return False
+        init = self.methods["__init__"]
+        given = {each.arg for each in (*init.args.args, *init.args.kwonlyargs)}
+        values = [
+            value
+            for each in init.body
+            if isinstance(each, ast.Assign)
+            for target, value in _pairs(each)
+            if isinstance(target, ast.Attribute) and target.attr == attribute
+        ]
+        times = sum(getattr(each, "attr", "") == attribute for each in targets(init.body))
+        handed = [each for each in values if isinstance(each, ast.Name) and each.id in given]
+        set_outside = re.search(rf"(?<!self)\.{attribute}\s*=[^=]", self.unit.source.text)
+        return times == len(handed) == 1 and set_outside is None
 
     @property
     def flags(self) -> dict[str, bool]:
@@ -303,14 +322,23 @@ class Unit:
     def has_events(self, node: ast.AST) -> bool:
         """May the text of `node` hold an event, or a call of what does?"""
         if self._leading is None:
-            defined = [(node, False) for node in self.functions.values()]
+            defined = [(node, "") for node in self.functions.values()]
             for cls in self.classes.values():
-                defined += [(method, True) for method in cls.methods.values()]
+                defined += [(method, cls.name) for method in cls.methods.values()]
             self._leading = LeadingLines(
                 self.source.lines,
-                [(each.name, bound, each.lineno, _last(each)) for each, bound in defined],
+                [(each.name, owner, each.lineno, _last(each)) for each, owner in defined],
             )
         return self._leading.any_in(node.lineno, _last(node))  # type: ignore[attr-defined]
+
+
+def _pairs(node: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield what is assigned to what: `a, b = x, y` is two of them."""
+    for target in node.targets:
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            yield from zip(target.elts, node.value.elts, strict=False)
+        else:
+            yield target, node.value
 
 
 def _asks(text: str, name: str, number: str) -> bool:

@@ -65,6 +65,19 @@ class Window:
     def text(self, node: ast.AST) -> str:
         return self.unit.source.segment(node)
 
+    @property
+    def shown(self) -> ast.expr:
+        """The test as it stands around the step: the same may have been asked before, or its
+        opposite, for whether to synchronise say."""
+        asked, line = ast.dump(self.modulo), self.step.spot.line
+        if self.unit is self.step.unit:
+            for each in self.unit.statements():
+                if isinstance(each, ast.If) and each.lineno <= line <= (each.end_lineno or 0):
+                    for part in ast.walk(each.test):
+                        if isinstance(part, ast.Compare) and ast.dump(part.left) == asked:
+                            return part
+        return self.test
+
 
 def windows(
     program: Program, buckets: Buckets, flow: Flow, atoms: dict[str, int]

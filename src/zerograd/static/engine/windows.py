@@ -37,7 +37,7 @@ def window_findings(
                 _finding(
                     window,
                     "ZG504",
-                    window.unit.source.spot(window.test),
+                    window.unit.source.spot(window.shown),
                     fault="counts the loop around: it is the same for all micro-batches of one",
                     better="",
                 ),
@@ -50,7 +50,7 @@ def window_findings(
             finding = _finding(
                 window,
                 "ZG504",
-                window.unit.source.spot(window.test),
+                window.unit.source.spot(window.shown),
                 fault=fault,
                 better=better,
             )
@@ -179,7 +179,7 @@ def _never_of_one(window: Window, clear: Happening, test: ast.Compare) -> Findin
 
 
 def _finding(window: Window, code: str, spot: Spot, **names: str) -> Finding:
-    return _note(window.step, code, spot, condition=window.text(window.test), **names)
+    return _note(window.step, code, spot, condition=window.text(window.shown), **names)
 
 
 def _note(step: Happening, code: str, spot: Spot, **names: str) -> Finding:
