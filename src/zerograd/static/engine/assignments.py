@@ -12,7 +12,7 @@ from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.expressions import evaluate, place_of
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.given import assign_gradient, peek
-from zerograd.static.engine.gradients import touch
+from zerograd.static.engine.gradients import holds_the_scale, touch
 from zerograd.static.engine.ir import (
     Haze,
     Reset,
@@ -208,7 +208,8 @@ def assign_augmented(frame: Frame, node: ast.AugAssign) -> None:
         if isinstance(node.op, ast.Add):
             frame.emit(Haze(keys_of(owner), whole=False))  # filled by hand
         if isinstance(node.op, ast.Mult | ast.Div) and not is_false(value):
-            frame.emit(Haze(keys_of(owner), whole=True, spent=True))
+            by_hand = holds_the_scale(frame, node.value)
+            frame.emit(Haze(keys_of(owner), whole=True, spent=not by_hand))
         if isinstance(node.op, ast.Mult) and is_false(value):
             clear(frame, target, owner, Arguments([NOTHING, Constant(False)], {}))
         return

@@ -38,7 +38,7 @@ def either(program: Program, test: Test, then: Value, otherwise: Value) -> Value
         return flag
     value = joined([then, otherwise])
     if type(value) is Scaler and _is_none(otherwise if value is then else then):
-        value.there = _settled(program, test if value is then else test.negated())
+        value.there = settled(program, test if value is then else test.negated())
         return value
     if type(value) is Tensor and type(then) is Tensor and type(otherwise) is Tensor:
         if then.deps - otherwise.deps and otherwise.deps - then.deps:
@@ -63,8 +63,8 @@ def _is_none(value: Value) -> bool:
     return type(value) is Constant and value.value is None
 
 
-def _settled(program: Program, test: Test) -> Test | None:
-    """Return the test by which a scaler is made, if it says the same for as long as it is kept."""
+def settled(program: Program, test: Test) -> Test | None:
+    """Return a test about a scaler, if it says the same for as long as that is kept."""
     atoms = [program.atoms.get(key) for key in test.atoms()]
     lasts = all(each is not None and not each.volatile for each in atoms)
     return test if lasts and test.kind not in ("always", "never") else None

@@ -130,6 +130,10 @@ def _call(frame: Frame, node: ast.Call) -> Test:
         return _atom(frame, node, _text(frame, node), settled=True)
     if name == "bool" and node.args:
         return test_of(frame, node.args[0])
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "is_enabled":
+        value = frame.program.evaluate(frame, node.func.value)
+        if isinstance(value, Scaler):
+            return value.on or (ALWAYS if value.live else NEVER)
     answered = _answered(frame, node)
     if answered is not None:
         return answered

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.branches import ALWAYS
+from zerograd.static.engine.choices import settled
+from zerograd.static.engine.conditions import test_of
 from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.emit import is_false
 from zerograd.static.engine.items import depend_on_order, items_of
@@ -212,7 +216,10 @@ def _method_caller(frame: Frame, dotted: str, arguments: Arguments) -> Value | N
 
 
 def _scaler(frame: Frame, dotted: str, arguments: Arguments) -> Value:
-    return frame.program.new_scaler(live=not is_false(arguments.named.get("enabled")))
+    asked = arguments.nodes.get("enabled")
+    test = test_of(frame, asked) if isinstance(asked, ast.expr) else ALWAYS
+    off = is_false(arguments.named.get("enabled")) or test.kind == "never"
+    return frame.program.new_scaler(live=not off, on=settled(frame.program, test))
 
 
 def _accelerator(frame: Frame, dotted: str, arguments: Arguments) -> Value:

@@ -9,6 +9,7 @@ from typing import Any
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import MAY_COMPUTE, Arguments
 from zerograd.static.engine.attributes import attribute
+from zerograd.static.engine.branches import branch
 from zerograd.static.engine.calls import call
 from zerograd.static.engine.choices import either
 from zerograd.static.engine.conditions import is_modulo, test_of
@@ -233,7 +234,12 @@ def _choice(frame: Frame, node: ast.IfExp) -> Value:
     if test.kind in ("always", "never"):
         value = evaluate(frame, node.body if test.kind == "always" else node.orelse)
     else:
-        then, otherwise = evaluate(frame, node.body), evaluate(frame, node.orelse)
+        outer, frame.out = frame.out, []
+        then = evaluate(frame, node.body)
+        one, frame.out = frame.out, []
+        otherwise = evaluate(frame, node.orelse)
+        other, frame.out = frame.out, outer
+        frame.out.extend(branch(test, one, other))  # scaler.step(opt) if scaler else opt.step()
         value = either(program, test, then, otherwise)
     program.guarded = guarded
     return value

@@ -14,6 +14,7 @@ from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Haze
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.stores import statements_in
+from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import (
     Constant,
     Gradient,
@@ -44,7 +45,8 @@ def gradient_method(
     elif name.startswith("add"):
         frame.emit(Haze(keys_of(gradient.of), whole=False))  # filled by hand
     elif name in ("mul_", "div_") and not wipes:
-        frame.emit(Haze(keys_of(gradient.of), whole=True, spent=True))
+        by_hand = any(holds_the_scale(frame, each) for each in node.args)
+        frame.emit(Haze(keys_of(gradient.of), whole=True, spent=not by_hand))
     elif name in ("clamp_", "clip_") and isinstance(gradient.of, Params):
         emit(frame, EventKind.CLIP, node, keys=keys_of(gradient.of))
     if wipes:
@@ -62,6 +64,23 @@ def gradient_method(
     if name in ("clone", "detach", "item", "cpu", "numpy") or name.startswith("new"):
         return Tensor()  # p.grad.new(8).zero_() wipes what is made like it
     return gradient
+
+
+def holds_the_scale(frame: Frame, node: ast.expr | ast.keyword) -> bool:
+    """Is a scaler's factor in it, `scaler.get_scale()`, or a name that was given one?"""
+    if "get_scale" not in frame.unit.source.text:
+        return False  # most files
+    parts = list(ast.walk(node))
+    if any(isinstance(each, ast.Attribute) and each.attr == "get_scale" for each in parts):
+        return True
+    names = {each.id for each in parts if isinstance(each, ast.Name)}
+    body = frame.node.body if isinstance(frame.node, FunctionNode) else frame.unit.source.tree.body
+    return any(
+        isinstance(each, ast.Assign)
+        and any(isinstance(to, ast.Name) and to.id in names for to in each.targets)
+        and "get_scale" in frame.unit.text_of(each)
+        for each in statements_in(body)
+    )
 
 
 def is_made_of_itself(frame: Frame, owner: Value, right: ast.expr) -> bool:

@@ -50,6 +50,7 @@ from zerograd.static.engine.words import (
 )
 
 if TYPE_CHECKING:
+    from zerograd.static.engine.branches import Test
     from zerograd.static.engine.frame import Frame
     from zerograd.static.engine.ir import Loop
     from zerograd.static.engine.unit import ClassUnit
@@ -181,8 +182,8 @@ class Objects(Ties, Progress, ABC):
     def is_stored(self, loop: Loop, name: str) -> bool:
         """Does the loop assign the name anew?"""
 
-    def new_scaler(self, live: bool = True) -> Scaler:
-        return Scaler(self._provisional("scaler"), live)
+    def new_scaler(self, live: bool = True, on: Test | None = None) -> Scaler:
+        return Scaler(self._provisional("scaler"), live, on)
 
     def christened(self, frame: Frame, value: Value, path: str) -> Value:
         """Return `value` under the name it is given, if it has none yet."""

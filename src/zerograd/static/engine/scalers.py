@@ -10,6 +10,7 @@ from zerograd.static.engine.branches import ALWAYS, branch
 from zerograd.static.engine.conditions import test_of
 from zerograd.static.engine.emit import emit
 from zerograd.static.engine.frame import Frame, path_of
+from zerograd.static.engine.ir import Block
 from zerograd.static.engine.training import fill, step
 from zerograd.static.engine.values import (
     NOTHING,
@@ -24,26 +25,56 @@ from zerograd.static.engine.words import is_scaler_name, words_of
 def scaler_method(
     frame: Frame, node: ast.Call, scaler: Scaler, name: str, arguments: Arguments
 ) -> Value:
-    """A method of a loss scaler."""
+    """A method of a loss scaler; where it is switched off, only the step does anything."""
     if not scaler.live:
-        if name == "step":
-            named_at = node.args[0] if node.args else node
-            step(frame, node, arguments.first(), arguments, named_at)
-        return arguments.first() if name == "scale" else NOTHING
+        return _method_when_off(frame, node, name, arguments)
+    if scaler.on is None:
+        return _method_when_on(frame, node, scaler, name, arguments)
+    values: list[Value] = []
+    blocks: list[Block] = []
+    for is_on in (True, False):
+        outer, frame.out = frame.out, []
+        values.append(
+            _method_when_on(frame, node, scaler, name, arguments)
+            if is_on
+            else _method_when_off(frame, node, name, arguments)
+        )
+        blocks.append(frame.out)
+        frame.out = outer
+    frame.out.extend(branch(scaler.on, *blocks))
+    scaled, plain = values
+    if not isinstance(scaled, Tensor):
+        return scaled
+    plain = plain if isinstance(plain, Tensor) else Tensor(sure=False)
+    chosen = scaled.with_scaler(scaler.key)
+    chosen.choice = scaler.on, scaled, plain
+    return chosen
+
+
+def _method_when_off(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
+    if name == "step":
+        named_at = node.args[0] if node.args else node
+        step(frame, node, arguments.first(), arguments, named_at)
+    return arguments.first() if name == "scale" else NOTHING
+
+
+def _method_when_on(
+    frame: Frame, node: ast.Call, scaler: Scaler, name: str, arguments: Arguments
+) -> Value:
     if name == "scale":
         value = arguments.first()
         tensors = [each for each in leaves_of(value) if isinstance(each, Tensor)]
         if not tensors:
             return Tensor(sure=False, scaler=scaler.key)
-        scaled = Tensor(
+        if len(tensors) == 1:
+            return tensors[0].with_scaler(scaler.key)
+        return Tensor(
             frozenset().union(*(each.deps for each in tensors)),
             sure=all(each.sure for each in tensors),
             scaler=scaler.key,
             averaged=any(each.averaged for each in tensors),
             leaves=frozenset().union(*(each.leaves for each in tensors)),
         )
-        scaled.choice = tensors[0].choice if len(tensors) == 1 else None
-        return scaled
     if name == "step":
         named_at = node.args[0] if node.args else node
         step(frame, node, arguments.first(), arguments, named_at, scaler=scaler.key)

@@ -12,6 +12,7 @@ from zerograd.static.engine.branches import branch
 from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.emit import emit, is_false, is_lacking, is_part
 from zerograd.static.engine.frame import Frame, path_of
+from zerograd.static.engine.gradients import holds_the_scale
 from zerograd.static.engine.ir import Block, Happening, Haze, Loop, walk
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.prepared import prepared
@@ -99,7 +100,8 @@ def _go_back(
     blocks: list[Block] = []
     for each in either:
         outer, frame.out = frame.out, []
-        _go_back(frame, node, [each], each.deps | each.leaves, **{**what, "sure": each.sure})
+        own = {**what, "sure": each.sure, "scaler": each.scaler}
+        _go_back(frame, node, [each], each.deps | each.leaves, **own)
         blocks.append(frame.out)
         frame.out = outer
     frame.out.extend(branch(test, *blocks))
@@ -345,7 +347,8 @@ def _is_context(frame: Frame, arguments: Arguments) -> bool:
 
 def clip(frame: Frame, node: ast.Call, arguments: Arguments, base: Value | None = None) -> Value:
     """A clip of gradients; a clip to infinity only measures them."""
-    if ".get_scale(" in frame.unit.source.segment(node):
+    limits: list[ast.expr | ast.keyword] = [*node.args[1:], *node.keywords]
+    if any(holds_the_scale(frame, each) for each in limits):
         return NOTHING  # the limit is scaled as the gradients are
     limit = arguments.get("max_norm", 1) or arguments.get("clip_value", 1)
     if _is_infinite(limit) or any(

@@ -200,16 +200,18 @@ class Optimizer(Value):
 class Scaler(Value):
     """A loss scaler; one that is switched off scales nothing."""
 
-    __slots__ = ("key", "live", "there")
+    __slots__ = ("key", "live", "on", "there")
 
-    def __init__(self, key: str, live: bool = True) -> None:
+    def __init__(self, key: str, live: bool = True, on: Test | None = None) -> None:
         self.key = key
         self.live = live
+        self.on = on  # the test by which it is switched on, where that depends
         self.there: Test | None = None  # by which test there is one, else None stands for it
 
     @property
     def ident(self) -> str:
-        return f"s:{self.key}{self.live}{self.there.key if self.there is not None else ''}"
+        tests = [each.key if each is not None else "" for each in (self.on, self.there)]
+        return f"s:{self.key}{self.live}{tests}"
 
 
 class Engine(Value):
@@ -256,9 +258,21 @@ class Tensor(Value):
         self.leaves = leaves
         self.choice: tuple[Test, Tensor, Tensor] | None = None  # as that of an optimizer
 
+    def with_scaler(self, scaler: str) -> Tensor:
+        """Return it with a scaler's factor in it, whichever of two it is."""
+        made = Tensor(
+            self.deps, sure=self.sure, scaler=scaler, averaged=self.averaged, leaves=self.leaves
+        )
+        if self.choice is not None:
+            test, one, other = self.choice
+            made.choice = test, one.with_scaler(scaler), other.with_scaler(scaler)
+        return made
+
     @property
     def ident(self) -> str:
-        return f"t:{sorted(self.deps)}{self.sure}{self.scaler}{self.averaged}{sorted(self.leaves)}"
+        test = self.choice[0].key if self.choice is not None else ""
+        marks = f"{self.sure}{self.scaler}{self.averaged}{test}"
+        return f"t:{sorted(self.deps)}{marks}{sorted(self.leaves)}"
 
 
 class Successor(Tensor):
