@@ -15,7 +15,6 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.stores import statements_in, targets
-from zerograd.static.engine.unit import FunctionNode
 
 if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
@@ -51,9 +50,8 @@ def _uses_in(program: Program) -> Iterator[Finding]:
             if isinstance(loop, _ROUNDS) and unit.mentions(loop, ".grad"):
                 yield from _replaced_in(program, loop)
     if _MADE_ASIDE.search(text):
-        for scope in (unit.source.tree, *unit.statements()):
-            if isinstance(scope, (ast.Module, FunctionNode)):
-                yield from _made_aside_in(program, scope.body)
+        for scope in (unit.source.tree, *unit.every_function()):
+            yield from _made_aside_in(program, scope.body)
 
 
 def _replaced_in(program: Program, loop: ast.For | ast.While) -> Iterator[Finding]:

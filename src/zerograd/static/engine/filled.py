@@ -9,7 +9,6 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.ir import Happening
 from zerograd.static.engine.keys import frame_of
 from zerograd.static.engine.steppers import loops_around
-from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.words import is_scheduler_name
 
 if TYPE_CHECKING:
@@ -75,10 +74,9 @@ def _is_alone(node: Happening, buckets: Buckets) -> bool:
 
     Or one of the object itself, whose step stands there as a comment.
     """
-    functions = (each for each in node.unit.statements() if isinstance(each, FunctionNode))
     given = any(
         node.name == argument.arg
-        for each in functions
+        for each in node.unit.every_function()
         if each.lineno < node.spot.line <= (each.end_lineno or 0)
         for argument in (*each.args.posonlyargs, *each.args.args, *each.args.kwonlyargs)
     )

@@ -31,7 +31,7 @@ def forgotten(program: Program) -> Iterator[Finding]:
     text = unit.source.text
     if ".zero_grad(" not in text or ".backward(" not in text:
         return
-    stepping = [line for line in unit.source.lines if ".step" in line]
+    stepping = (line for line in unit.source.lines if ".step" in line)  # looked for up to the first
     if any(not is_scheduler_name(name) for line in stepping for name in _STEPS.findall(line)):
         return  # most files
     if _OTHERWISE.search(text):

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.frame import path_of
-from zerograd.static.engine.stores import statements_in
-from zerograd.static.engine.unit import FunctionNode, Unit
+from zerograd.static.engine.unit import Unit
 from zerograd.static.engine.words import is_scaler_name
 
 if TYPE_CHECKING:
@@ -59,11 +58,7 @@ def _clips(unit: Unit, call: ast.AST) -> bool:
     assert isinstance(call, ast.Call)
     hook = call.args[0] if call.args else None
     if isinstance(hook, ast.Name):
-        named = [
-            each
-            for each in statements_in(unit.source.tree.body)
-            if isinstance(each, FunctionNode) and each.name == hook.id
-        ]
+        named = [each for each in unit.every_function() if each.name == hook.id]
         code = "\n".join(map(ast.unparse, named[0].body)) if len(named) == 1 else ""
     else:
         code = ast.unparse(hook.body) if isinstance(hook, ast.Lambda) else ""

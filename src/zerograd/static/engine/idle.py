@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _BY_HAND = re.compile(r"-=|\.(?:sub|add|copy|addcdiv)_\(|\.data\s*=")
 _STEPPED = re.compile(r"\bself\.(\w+)\.step\(")
 _BY_NAME = re.compile(r"\b(?:getattr|vars)\(|__dict__")
-_SIMPLE = (ast.Assign, ast.Expr, ast.Import, ast.ImportFrom)  # nothing stands inside
 
 
 def idle(program: Program) -> Iterator[Finding]:
@@ -36,9 +35,9 @@ def idle(program: Program) -> Iterator[Finding]:
     What is kept in an object may be stepped by others, or be left over from its model.
     """
     unit = program.main
-    if len(_names_given(unit.statements())) < 2:
+    scopes = _scopes(unit)
+    if not scopes:
         return  # most files
-    scopes = list(_scopes(unit, unit.source.tree.body))
     makers = {
         path_of(each.targets[0])
         for each in unit.statements()
@@ -129,22 +128,13 @@ def _cleared_before_a_loss(cls: ClassUnit, name: str) -> ast.Call | None:
     return None
 
 
-def _scopes(unit: Unit, body: list[ast.stmt]) -> Iterator[FunctionNode]:
-    """Yield the functions that train, and give several optimizers a name."""
-    for each in body:
-        if isinstance(each, FunctionNode):
-            text = unit.text_of(each)
-            if ".backward" not in text or ".step" not in text:
-                continue
-            if len(_names_given(statements_in(each.body))) < 2:
-                continue  # nor do the functions inside it
-            yield each
-        elif isinstance(each, _SIMPLE):
-            continue
-        for name in ("body", "orelse", "finalbody"):
-            yield from _scopes(unit, getattr(each, name, []))
-        for part in (*getattr(each, "handlers", ()), *getattr(each, "cases", ())):
-            yield from _scopes(unit, part.body)
+def _scopes(unit: Unit) -> list[FunctionNode]:
+    """Return the functions that train, and give several optimizers a name."""
+    return [
+        each
+        for each in unit.functions_saying(".backward")
+        if unit.mentions(each, ".step") and len(_names_given(statements_in(each.body))) > 1
+    ]
 
 
 def _names_given(statements: list[ast.AST]) -> set[str]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MESSAGE = "{owner}.step() finds no gradients unless {test}: backward() is called only then"
 ADVICE = "give `if {test}:` an else with loss.backward()"
 
+_FLAGS = (ast.Name, ast.Attribute, ast.Subscript)  # `args["fp16"]` too
 _PRECISION = frozenset(("amp", "apex", "half", "mixed", "precision", "autocast"))
 _KINDS = re.compile(r"(?:fp|bf|float)_?16")
 # calls that by their name may go backward in another place
@@ -37,12 +38,9 @@ _CLEARING = re.compile(r"\w*zero_grad\w*\s*\(|\bclip_grad\w*\s*\(|\bno_grad\s*\(
 def filled_in_one_precision(program: Program) -> Iterator[Finding]:
     """Yield the steps after such a backward, where nothing else in the function goes back."""
     unit = program.main
-    text = unit.source.text
-    if ".backward(" not in text or not (_KINDS.search(text) or "amp" in text):
+    if not any(type(each) is ast.If and _is_of_precision(each) for each in unit.statements()):
         return  # most files
-    for function in unit.statements():
-        if not isinstance(function, FunctionNode) or not unit.mentions(function, ".backward("):
-            continue
+    for function in unit.functions_saying(".backward("):
         for block in _blocks(function.body):
             for at, part in enumerate(block):
                 if not isinstance(part, ast.If) or not _is_of_precision(part):
@@ -71,10 +69,10 @@ def _blocks(body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
 
 def _is_of_precision(node: ast.If) -> bool:
     """Is it a plain flag by whose name the precision is chosen, with nothing for the other?"""
+    if node.orelse or type(node.test) not in _FLAGS:
+        return False
     name = path_of(node.test).rsplit(".", 1)[-1]
-    return not node.orelse and (
-        not _PRECISION.isdisjoint(words_of(name)) or _KINDS.search(name) is not None
-    )
+    return not _PRECISION.isdisjoint(words_of(name)) or _KINDS.search(name) is not None
 
 
 def _computes(function: FunctionNode, part: ast.If) -> bool:

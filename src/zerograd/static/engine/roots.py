@@ -318,9 +318,7 @@ def _computed_around(node: Happening) -> frozenset[str]:
     """Return the names that the function around an event gives a value and is not handed."""
     line = node.spot.line
     around = [
-        each
-        for each in node.unit.statements()
-        if isinstance(each, FunctionNode) and each.lineno <= line <= (each.end_lineno or 0)
+        each for each in node.unit.every_function() if each.lineno <= line <= (each.end_lineno or 0)
     ]
     return _computed_in(max(around, key=lambda each: each.lineno)) if around else frozenset()
 

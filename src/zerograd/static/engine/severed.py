@@ -25,7 +25,7 @@ _MADE_ANEW = "{loss} is made anew here, cut off from the network, so its backwar
 _ASKED_LATE = "{loss} was computed under no_grad(), so its backward() fills nothing"
 _KEEP_IT = "call backward() on the loss as the network and the criterion give it"
 _WITH_GRAPH = "compute {loss}, and what it is made from, outside of no_grad()"
-_ASKED = re.compile(r"requires_grad(_\(|\s*=\s*True)")
+_ASKED = re.compile(r"requires_grad(_\((?!\s*False)|\s*=\s*True)")
 _COPIES = frozenset(("Variable", "tensor", "as_tensor", "FloatTensor", "Tensor", "Parameter"))
 _APART = frozenset(("detach", "data", "item", "numpy", "tolist"))
 _WANTED = frozenset(("y", "target", "targets", "label", "labels", "gt", "truth", "wanted", "true"))
@@ -38,9 +38,7 @@ def backward_of_a_copy(program: Program) -> Iterator[Finding]:
     if ".step(" not in unit.source.text or not _ASKED.search(unit.source.text):
         return
     scopes = [
-        each
-        for each in unit.statements()
-        if isinstance(each, FunctionNode) and unit.mentions(each, "backward")
+        each for each in unit.functions_saying("backward") if _ASKED.search(unit.text_of(each))
     ]
     for scope in (unit.source.tree, *scopes):
         found = list(_own(scope.body))

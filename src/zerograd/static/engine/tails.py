@@ -30,9 +30,7 @@ def tail_unupdated(program: Program) -> Iterator[Finding]:
     text = unit.source.text
     if "scaler" not in text or not _UPDATES.search(text):
         return  # most files
-    for function in unit.statements():
-        if not isinstance(function, FunctionNode):
-            continue
+    for function in unit.functions_saying(".step("):
         own = unit.text_of(function)
         if own.count(".step(") < 2 or not _UPDATES.search(own):
             continue
@@ -114,11 +112,8 @@ def _is_updated_elsewhere(program: Program, function: FunctionNode) -> bool:
     project, unit = program.project, program.main
     around = [
         each
-        for each in unit.statements()
-        if isinstance(each, FunctionNode)
-        and each is not function
-        and unit.mentions(each, f"{function.name}(")
-        and not each.lineno <= function.lineno <= (each.end_lineno or 0)
+        for each in unit.functions_saying(f"{function.name}(")
+        if each is not function and not each.lineno <= function.lineno <= (each.end_lineno or 0)
     ]
     if any(_UPDATES.search(unit.text_of(each)) for each in around):
         return True

@@ -62,9 +62,7 @@ def _clipped_before_lightning(program: Program) -> Iterator[Finding]:
 
 def _clipped_beside_given(program: Program) -> Iterator[Finding]:
     unit = program.main
-    for function in unit.statements():
-        if not isinstance(function, FunctionNode) or not unit.mentions(function, "autograd.grad"):
-            continue
+    for function in unit.functions_saying("autograd.grad"):
         code = _code(function)
         if _FILLED.search(code) or acts(_GIVEN_BACK.sub("(", code)):
             continue

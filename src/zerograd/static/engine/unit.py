@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from zerograd.static.engine.companions import companions
 from zerograd.static.engine.leading import LeadingLines
+from zerograd.static.engine.places import Places, has_row
 from zerograd.static.engine.refusals import refused
 from zerograd.static.engine.stores import names_stored, statements_in, targets
 from zerograd.static.engine.values import External
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from zerograd.static.source import Source
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+_FUNCTIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef))
 
 _PLAINLY = re.compile(r"(?i)\b\w*loss\w*\.backward\(")
 _CLEARING = re.compile(r"zero_grads?\(|clear_grads?\(|\.grad(\.data)?(\s*=\s*None|\.zero_)")
@@ -114,11 +116,13 @@ class Unit:
         "_companions",
         "_counted_down",
         "_equalities",
+        "_every_function",
         "_has_gradients",
         "_leading",
         "_lines",
         "_parts",
         "_pieces",
+        "_places",
         "_statements",
         "_tallies",
         "_texts",
@@ -142,6 +146,7 @@ class Unit:
         self._texts: dict[int, str] = {}
         self._parts: dict[int, list[ast.AST]] = {}
         self._statements: list[ast.AST] | None = None
+        self._every_function: list[FunctionNode] | None = None
         self._pieces: dict[str, list[str]] = {}  # the text, cut where a sign stands
         self._equalities: dict[int, ast.Compare | None] = {}
         self._tallies: dict[str, bool | None] = {}
@@ -150,6 +155,7 @@ class Unit:
         self._companions: dict[str, frozenset[str]] | None = None
         self._clears: bool | None = None
         self._leading: LeadingLines | None = None
+        self._places: Places | None = None
         self._has_gradients = ".grad" in source.text
         self._collect(source.tree.body)
 
@@ -206,6 +212,27 @@ class Unit:
         if self._statements is None:
             self._statements = statements_in(self.source.tree.body)
         return self._statements
+
+    def every_function(self) -> list[FunctionNode]:
+        """Return all functions of the module, methods and those inside others too."""
+        if self._every_function is None:
+            functions = [each for each in self.statements() if type(each) in _FUNCTIONS]
+            self._every_function = cast(list[FunctionNode], functions)
+        return self._every_function
+
+    def functions_saying(self, text: str) -> list[FunctionNode]:
+        """Return those of all functions in whose lines `text` occurs."""
+        rows = self.places.rows(text)
+        if not rows:
+            return []
+        return [each for each in self.every_function() if has_row(rows, each.lineno, _last(each))]
+
+    @property
+    def places(self) -> Places:
+        """Where words stand in the file."""
+        if self._places is None:
+            self._places = Places(self._lines)
+        return self._places
 
     def changes_attribute(self, name: str) -> bool:
         """Is an attribute of that name assigned outside a constructor?"""
@@ -326,7 +353,7 @@ class Unit:
             for cls in self.classes.values():
                 defined += [(method, cls.name) for method in cls.methods.values()]
             self._leading = LeadingLines(
-                self.source.lines,
+                self.places,
                 [(each.name, owner, each.lineno, _last(each)) for each, owner in defined],
             )
         return self._leading.any_in(node.lineno, _last(node))  # type: ignore[attr-defined]

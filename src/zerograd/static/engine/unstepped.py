@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.frame import path_of
-from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.words import is_scaler_name
 
 if TYPE_CHECKING:
@@ -27,11 +26,9 @@ _ASKED = frozenset(("get_scale", "is_enabled", "item"))  # calls that do nothing
 def updated_before_any_step(program: Program) -> Iterator[Finding]:
     """Yield the updates that follow a backward at once, where the function steps nothing."""
     unit = program.main
-    if ".scale(" not in unit.source.text or ".update(" not in unit.source.text:
+    if ".scale(" not in unit.source.text:
         return  # most files
-    for function in unit.statements():
-        if not isinstance(function, FunctionNode) or not unit.mentions(function, ".update("):
-            continue
+    for function in unit.functions_saying(".update("):
         text = unit.text_of(function)
         if ".step(" in text or "unscale" in text:
             continue

@@ -229,7 +229,7 @@ def _handed_on(program: Program, node: Happening, steps: list[Happening]) -> Han
         id(each.func) for step in steps for each in (step.node,) if isinstance(each, ast.Call)
     }
     statements = node.unit.statements()
-    functions = [each for each in statements if isinstance(each, FunctionNode)]
+    functions = node.unit.every_function()
     followed = {each.name for each in functions if id(each) in program.called}
     classes = {each.name for each in statements if isinstance(each, ast.ClassDef)}
     at = getattr(node.node, "lineno", 0)

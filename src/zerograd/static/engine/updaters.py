@@ -30,8 +30,9 @@ def may_be_updated_outside(step: Happening, buckets: Buckets, program: Program) 
         return False
     if any(each.kind is EventKind.SCALER_UPDATE for each in buckets.happenings):
         return False
-    within = [each for each in _functions(program.main) if _is_in(step, program.main, each)]
-    called = {each.name for each in within or _functions(program.main)}
+    functions = program.main.every_function()
+    within = [each for each in functions if _is_in(step, program.main, each)]
+    called = {each.name for each in within or functions}
     for unit in program.units():
         if not _UPDATES.search(unit.source.text):
             continue
@@ -45,10 +46,6 @@ def may_be_updated_outside(step: Happening, buckets: Buckets, program: Program) 
     return project is not None and any(project.is_updated_by_callers(source, n) for n in called)
 
 
-def _functions(unit: Unit) -> list[FunctionNode]:
-    return [each for each in unit.statements() if isinstance(each, FunctionNode)]
-
-
 def _is_in(step: Happening, unit: Unit, function: FunctionNode) -> bool:
     last = function.end_lineno or function.lineno
     return step.unit is unit and function.lineno <= step.spot.line <= last
@@ -57,7 +54,7 @@ def _is_in(step: Happening, unit: Unit, function: FunctionNode) -> bool:
 def _texts(unit: Unit, without: list[FunctionNode]) -> Iterator[str]:
     """Yield the texts of the functions of a module, but for some, and then of the rest of it."""
     rest = list(unit.source.lines)
-    for each in _functions(unit):
+    for each in unit.every_function():
         if each not in without:
             yield unit.text_of(each)
         last = each.end_lineno or each.lineno

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding
@@ -13,7 +13,7 @@ from zerograd.rules import BY_CODE
 from zerograd.static.engine.emptiness import acts
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening, Loop
-from zerograd.static.engine.unit import FunctionNode, Unit
+from zerograd.static.engine.unit import Unit
 from zerograd.static.engine.unscaled import are_on_one_way
 from zerograd.static.engine.words import CLIPS
 
@@ -208,11 +208,8 @@ def clipped_before_its_loss(program: Program) -> Iterator[Finding]:
     text = unit.source.text
     if "clip" not in text or not any(f"{name}(" in text for name in CLIPS):
         return
-    functions = [each for each in unit.statements() if _is_function(each)]
-    stepping = {each.name for each in functions if unit.mentions(each, ".step(")}
-    for function in functions:
-        if not unit.mentions(function, ".backward("):
-            continue
+    stepping = {each.name for each in unit.functions_saying(".step(")}
+    for function in unit.functions_saying(".backward("):
         clip = _clipped_too_soon(unit, function.body, [], stepping)
         if clip is not None:
             rule = BY_CODE["ZG304"]
@@ -248,10 +245,6 @@ def _clipped_too_soon(
             return None  # what is stepped on may have been clipped there
         return clip
     return None
-
-
-def _is_function(node: ast.AST) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return isinstance(node, FunctionNode)
 
 
 def _clip_in(part: ast.stmt) -> ast.Call | None:

@@ -26,9 +26,7 @@ def wiped_before_filled(program: Program) -> Iterator[Finding]:
     unit = program.main
     if not _WIPES.search(unit.source.text):
         return
-    for function in unit.statements():
-        if not isinstance(function, FunctionNode) or not unit.mentions(function, ".backward("):
-            continue
+    for function in unit.functions_saying(".backward("):
         if _is_called_after_one(program, function):
             continue
         for at, part in enumerate(function.body):
@@ -49,11 +47,8 @@ def _is_called_after_one(program: Program, function: FunctionNode) -> bool:
     unit = program.main
     called = re.compile(rf"\b{re.escape(function.name)}\s*\(")
     return any(
-        isinstance(other, FunctionNode)
-        and other is not function
-        and unit.mentions(other, ".backward(")
-        and called.search(unit.text_of(other)) is not None
-        for other in unit.statements()
+        other is not function and called.search(unit.text_of(other)) is not None
+        for other in unit.functions_saying(".backward(")
     )
 
 

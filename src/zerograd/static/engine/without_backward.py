@@ -35,11 +35,9 @@ _LOOKS = frozenset(
 def stepped_unfilled(program: Program) -> Iterator[Finding]:
     """Yield the steps of this file right behind a clear, where a loss was meant to fill."""
     unit = program.main
-    if ".step(" not in unit.source.text or "zero_grad" not in unit.source.text:
+    if ".step(" not in unit.source.text:
         return
-    for function in unit.statements():
-        if not isinstance(function, FunctionNode) or not unit.mentions(function, "zero_grad"):
-            continue
+    for function in unit.functions_saying("zero_grad"):
         pairs = list(_pairs(function))
         if not pairs:
             continue  # most functions

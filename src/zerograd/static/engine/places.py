@@ -1,0 +1,40 @@
+"""Where words stand in a file: each is looked for once, and asked about for many functions."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from itertools import accumulate
+
+
+class Places:
+    """The text of a file, and the rows in which words occur."""
+
+    __slots__ = ("_rows", "_starts", "text")
+
+    def __init__(self, lines: list[str]) -> None:
+        self.text = "\n".join(lines)
+        ends = accumulate(map(len, lines), initial=0)
+        self._starts = [end + row for row, end in enumerate(ends)]  # where each row begins
+        self._rows: dict[str, list[int]] = {}
+
+    def of(self, word: str) -> Iterator[tuple[int, int]]:
+        """Yield the row, from 1, and the place in the text of each time that `word` is written."""
+        text, starts = self.text, self._starts
+        at = text.find(word)
+        while at >= 0:
+            yield bisect_right(starts, at), at
+            at = text.find(word, at + 1)
+
+    def rows(self, word: str) -> list[int]:
+        """Return the rows that hold the word, in order."""
+        found = self._rows.get(word)
+        if found is None:
+            found = self._rows[word] = [row for row, _ in self.of(word)]
+        return found
+
+
+def has_row(rows: list[int], first: int, last: int) -> bool:
+    """Is one of the rows, which are in order, between these two?"""
+    place = bisect_left(rows, first)
+    return place < len(rows) and rows[place] <= last
