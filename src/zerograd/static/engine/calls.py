@@ -53,6 +53,7 @@ from zerograd.static.engine.values import (
 from zerograd.static.engine.words import (
     CLIPS,
     clears_by_name,
+    clips_by_name,
     fills_by_name,
     is_optimizer_class,
     is_optimizer_name,
@@ -79,12 +80,13 @@ def call(frame: Frame, node: ast.Call) -> Value:
 def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
     arguments = Arguments.of(frame, node)
     if type(callee) is Function:
-        if by_wrapper(frame, node, plain_name(node), None, arguments):
+        name = plain_name(node)
+        if by_wrapper(frame, node, name, None, arguments):
             return NOTHING
         before = len(frame.out)
         returned = frame.program.invoke(frame, node, callee, arguments)
-        clip_by_name(frame, node, plain_name(node), arguments, frame.out[before:])
-        if _fills_further_in(callee, plain_name(node)) and not has_effect(frame.out[before:]):
+        clip_by_name(frame, node, name, arguments, frame.out[before:])
+        if _fills_further_in(callee, name) and not has_effect(frame.out[before:]):
             fill(frame, node, NOTHING, Arguments.none())
         return returned
     if type(callee) is Class:
@@ -108,8 +110,9 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
         return NOTHING
     before = len(frame.out)
     returned = _unknown(frame, node, callee, arguments)
-    if not any(_is_scaler(each) for each in arguments.leaves()):  # who has one may unscale
-        clip_by_name(frame, node, plain_name(node), arguments, frame.out[before:])
+    name = plain_name(node)
+    if clips_by_name(name) and not any(map(_is_scaler, arguments.leaves())):
+        clip_by_name(frame, node, name, arguments, frame.out[before:])  # who has one may unscale
     return returned
 
 

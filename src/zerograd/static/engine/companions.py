@@ -14,7 +14,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from zerograd.static.engine.stores import statements_in
+from zerograd.static.engine.stores import SIMPLE, statements_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,6 +29,8 @@ def companions(tree: Sequence[ast.AST]) -> dict[str, frozenset[str]]:
     groups: dict[str, frozenset[str]] = {}
     twice: set[str] = set()
     for node in statements_in(tree):
+        if type(node) in SIMPLE:
+            continue
         for field in _BLOCKS:
             block: list[ast.stmt] = getattr(node, field, None) or []
             for group in _groups(block):
@@ -60,7 +62,8 @@ def asked_with(unit: Unit, node: ast.Name | ast.Attribute) -> Iterable[tuple[ast
 def _groups(block: list[ast.stmt]) -> Iterable[frozenset[str]]:
     """Yield what one way of a condition makes, and is None on the other, or was before it."""
     none_before: set[str] = set()
-    for node in block:
+    last = max((at for at, node in enumerate(block) if type(node) is ast.If), default=-1)
+    for node in block[: last + 1]:
         if type(node) is ast.If:
             made, none = _stored([*node.body]), _stored([*node.orelse])
             ways = (made[0] & none[1], none[0] & made[1], made[0] & none_before - none[0] - none[1])

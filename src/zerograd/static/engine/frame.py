@@ -97,7 +97,8 @@ class Frame:
         value = self.locals.get(name) or self.closure.get(name) or self.globals.get(name)
         if value is not None:
             return value
-        found = self.program.global_value(self.unit, name)
+        missing = name in self.unit.missing  # most often the name of a builtin
+        found = None if missing else self.program.global_value(self.unit, name)
         if found is None and name in WELL_KNOWN and not self.unit.trains(name):
             return External(WELL_KNOWN[name])  # posted without its imports, or under a star
         return found if found is not None else Named(name)

@@ -46,6 +46,7 @@ HOOKS = frozenset(
     )
 )
 _MOVING = frozenset(("step", "update", "register", "set"))  # words of who reads, or else does it
+_LOOKING = (_READING - _MOVING) | _RATES
 
 
 def is_reading(name: str) -> bool:
@@ -100,7 +101,7 @@ def _is_a_trainer(frame: Frame, value: Value) -> bool:
 
 def _only_looks_on(name: str) -> bool:
     words = words_of(name)
-    return not (_READING - _MOVING).isdisjoint(words) or not _RATES.isdisjoint(words)
+    return not _LOOKING.isdisjoint(words)
 
 
 def ask_trusted(frame: Frame, path: str, name: str) -> None:

@@ -110,11 +110,12 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
         frame.out.extend(_rounds(frame, node.body, read))
         return
     loop = Loop(node, frame.loop)
-    loop.over = _written_out(frame, node.iter)
     program.note_loop(loop, frame, stored)
     frame.forget(stored)
     bind(frame, node.target, _typical(items))
     _read_loop(frame, loop, node.body, node.orelse, read, once=_runs_once(frame, node.iter))
+    if frame.out and frame.out[-1] is loop:  # else nothing comes of it
+        loop.over = _written_out(frame, node.iter)
     if acts and _is_generated(frame, node.iter):
         loop.body.insert(0, Haze(None, whole=True))  # what it does between two items
 
@@ -271,9 +272,11 @@ def _read_loop(
     outer = frame.loop
     frame.loop = outer if once else loop
     before = dict(frame.locals)
-    lists = [(each, list(each.items)) for each in before.values() if isinstance(each, Several)]
+    leaves = [(name, each) for name, each in before.items() if isinstance(each, Leaf)]
+    values = before.values() if leaves else ()
+    lists = [(each, list(each.items)) for each in values if isinstance(each, Several)]
     block = read(frame, body)
-    carried = {name for name, value in before.items() if _is_carried(value, frame.locals[name])}
+    carried = {name for name, leaf in leaves if _is_carried(leaf, frame.locals[name])}
     if carried:
         for kept, items in lists:
             kept.items[:] = items
@@ -292,9 +295,9 @@ def _read_loop(
         frame.emit(loop)
 
 
-def _is_carried(first: Value, after: Value) -> bool:
+def _is_carried(first: Leaf, after: Value) -> bool:
     """`w = w - net(w)`: is it a leaf in the first round only, and computed in all others?"""
-    return isinstance(first, Leaf) and type(after) is Tensor and bool(after.deps - {first.key})
+    return type(after) is Tensor and bool(after.deps - {first.key})
 
 
 def read_while(frame: Frame, node: ast.While, read: Read) -> None:

@@ -20,7 +20,8 @@ COMPOUND: frozenset[type[ast.AST]] = frozenset(
         getattr(ast, "TryStar", ast.Try),
     )
 )
-_SIMPLE: frozenset[type[ast.AST]] = frozenset(
+# statements with nothing inside
+SIMPLE: frozenset[type[ast.AST]] = frozenset(
     (
         *(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return, ast.Raise, ast.Assert),
         *(ast.Import, ast.ImportFrom, ast.Delete, ast.Pass, ast.Break, ast.Continue),
@@ -36,7 +37,7 @@ def statements_in(body: Sequence[ast.AST]) -> list[ast.AST]:
     """
     found: list[ast.AST] = [*body]
     for node in found:  # it grows as it is read
-        if type(node) not in _SIMPLE:
+        if type(node) not in SIMPLE:
             for name in _INSIDE.get(type(node), _PARTS):
                 found += getattr(node, name, ())
     return found

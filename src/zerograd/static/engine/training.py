@@ -375,8 +375,9 @@ def clip_by_name(
     frame: Frame, node: ast.Call, name: str, arguments: Arguments, done: Block
 ) -> None:
     """A function of the project that clips the gradients of what it is handed, in its own way."""
-    handed = Arguments([arguments.first()], {})
-    if clips_by_name(name) and not _holds(done, EventKind.CLIP) and frame.program.holds(handed):
+    if not clips_by_name(name) or _holds(done, EventKind.CLIP):
+        return  # most functions
+    if frame.program.holds(Arguments([arguments.first()], {})):
         clip(frame, node, arguments)
 
 

@@ -117,7 +117,7 @@ class Unit:
         "_counted_down",
         "_equalities",
         "_every_function",
-        "_has_gradients",
+        "_gradient_rows",
         "_leading",
         "_lines",
         "_parts",
@@ -156,7 +156,7 @@ class Unit:
         self._clears: bool | None = None
         self._leading: LeadingLines | None = None
         self._places: Places | None = None
-        self._has_gradients = ".grad" in source.text
+        self._gradient_rows: list[int] | None = None
         self._collect(source.tree.body)
 
     def close(self) -> None:
@@ -322,10 +322,17 @@ class Unit:
         return text in (self._lines[first - 1] if first == last else self.text_of(node))
 
     def mentions_gradient(self, node: ast.AST) -> bool:
-        """Does an expression read some `.grad`? Most files have none."""
+        """Does an expression read some `.grad`? Few lines of a file do."""
+        rows = self._gradient_rows
+        if rows is None:
+            text = self.places.text
+            ends = [
+                row for row, at in self.places.of(".grad") if not _is_word(text[at + 5 : at + 6])
+            ]
+            rows = self._gradient_rows = ends
         return (
-            self._has_gradients
-            and self.mentions(node, ".grad")
+            bool(rows)
+            and has_row(rows, node.lineno, _last(node))  # type: ignore[attr-defined]
             and any(type(each) is ast.Attribute and each.attr == "grad" for each in ast.walk(node))
         )
 

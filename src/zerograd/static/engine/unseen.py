@@ -244,12 +244,16 @@ def hand_over(frame: Frame, arguments: Arguments) -> None:
 def _is_told_what_to_do(arguments: Arguments) -> bool:
     """`call(loss, "backward")`: is it handed the name of a method, and what has it?"""
     constants = [each.value for each in arguments.all() if type(each) is Constant]
-    return not _TOLD.isdisjoint(constants) and any(
-        isinstance(each, Optimizer | Scaler)
-        or (isinstance(each, Tensor) and each.deps)
-        or (isinstance(each, Named) and is_optimizer_name(each.path))
-        or (isinstance(each, Named) and is_scaler_name(each.path))
-        for each in arguments.leaves()
+    return (
+        bool(constants)
+        and not _TOLD.isdisjoint(constants)
+        and any(
+            isinstance(each, Optimizer | Scaler)
+            or (isinstance(each, Tensor) and each.deps)
+            or (isinstance(each, Named) and is_optimizer_name(each.path))
+            or (isinstance(each, Named) and is_scaler_name(each.path))
+            for each in arguments.leaves()
+        )
     )
 
 
