@@ -181,12 +181,11 @@ def _lines(spots: list[Place]) -> list[tuple[list[Node], int, Line]]:
 
 def _only_filled(draft: Draft, spots: list[Place]) -> bool:
     """Drop every step of one optimizer."""
-    steps = [(held, at) for held, at in spots if held[at].tag.startswith("step")]
-    if not steps:
-        return False
-    for held, at in reversed(steps):
+    # A block that stands twice in the program is one list, and its steps go once.
+    steps = {(id(held), at): held for held, at in spots if held[at].tag.startswith("step")}
+    for (_, at), held in reversed(steps.items()):
         del held[at]
-    return True
+    return bool(steps)
 
 
 _CHANGES: dict[Callable[[Draft, list[Place]], bool], float] = {

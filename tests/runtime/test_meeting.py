@@ -13,14 +13,23 @@ from zerograd.lifecycle.findings import Finding, Live
 from zerograd.rules import BY_CODE
 from zerograd.runtime.ranks import Rank, join_ranks, merge
 from zerograd.runtime.run_folder import RunFolder, RunOptions, Shard
-from zerograd.runtime.step_log import StepLog, compare
+from zerograd.runtime.step_log import MOST_ENTRIES, StepLog, compare
 
 K = EventKind
 
 
 def log(*windows: tuple[int, bool, bool], owner: str = "opt") -> dict[str, object]:
     """A log of updates, each: synchronised backwards, cleared, skipped."""
+    return log_of(*windows, owner=owner).to_json()
+
+
+def log_of(*windows: tuple[int, bool, bool], owner: str = "opt") -> StepLog:
     made = StepLog()
+    feed(made, *windows, owner=owner)
+    return made
+
+
+def feed(made: StepLog, *windows: tuple[int, bool, bool], owner: str = "opt") -> None:
     for number, (backwards, cleared, skipped) in enumerate(windows):
         if cleared:
             made.feed(Event(K.CLEAR, owner, Spot("a.py", 1)), number)
@@ -30,7 +39,6 @@ def log(*windows: tuple[int, bool, bool], owner: str = "opt") -> dict[str, objec
             made.feed(event, number)
         kind = K.STEP_SKIPPED if skipped else K.STEP
         made.feed(Event(kind, owner, Spot("a.py", 3)), number)
-    return made.to_json()
 
 
 USUAL = (1, True, False)
@@ -76,7 +84,41 @@ def test_a_million_steps_are_one_entry() -> None:
     step = Event(K.STEP, "opt", Spot("a.py", 3))
     for number in range(10_000):
         made.feed(step, number)
-    assert len(made.to_json()["opt"]) == 1
+    assert [len(life) for life in made.to_json()["opt"]] == [1]
+
+
+def test_each_optimizer_of_a_name_is_compared_by_itself() -> None:
+    early = (1, False, False)  # what begins with no clear would be update 5 on rank 0 alone
+    logs = {}
+    for rank in (0, 1):
+        made = log_of(*[USUAL] * (5 + rank))
+        made.begin("opt")
+        feed(made, early, USUAL, (1 + rank, True, False))
+        logs[rank] = made.to_json()
+    (finding,) = compare(logs)
+    assert "update 2 of opt comes after 1 synchronised backward on rank 0" in finding.message
+
+
+def test_updates_where_data_is_uneven_on_purpose_are_not_compared() -> None:
+    logs = {}
+    for rank in (0, 1):
+        made = StepLog()
+        made.is_uneven = True
+        feed(made, USUAL, (1 + rank, True, False))
+        made.is_uneven = False
+        made.begin("opt")
+        feed(made, USUAL, (1, rank == 0, False))
+        logs[rank] = made.to_json()
+    (finding,) = compare(logs)
+    assert "rank 0 clears the gradients of opt before update 1" in finding.message
+
+
+def test_lives_without_end_are_bounded() -> None:
+    made = StepLog()
+    for _ in range(MOST_ENTRIES):
+        made.begin("opt")
+        feed(made, USUAL)
+    assert len(made.to_json()["opt"]) <= MOST_ENTRIES
 
 
 def a_finding(rank: int, **changes: object) -> dict[str, object]:

@@ -64,6 +64,18 @@ with Join([net, opt]):
         net(torch.ones(2, 4)).sum().backward()
         opt.step()
         opt.zero_grad()
+# Windows of two with a tail, which is shorter on one rank; then a training of equal lengths.
+net = DistributedDataParallel(torch.nn.Linear(4, 1))
+for opt in (torch.optim.SGD(net.parameters(), lr=0.01), torch.optim.Adam(net.parameters())):
+    uneven = isinstance(opt, torch.optim.SGD)
+    opt.zero_grad()
+    with Join([net], enable=uneven):
+        last = 4 + uneven * dist.get_rank()
+        for step in range(last + 1):
+            (net(torch.ones(2, 4)).sum() / 2).backward()
+            if step % 2 or step == last:
+                opt.step()
+                opt.zero_grad()
 dist.destroy_process_group()
 """
 

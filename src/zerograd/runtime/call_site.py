@@ -28,7 +28,7 @@ _MADE_UP = re.compile(r"<(?!ipython-input|stdin|doctest)")
 
 _USERS, _LIBRARY, _MACHINERY = range(3)
 _WRAPPED = ("step", "zero_grad")
-_CLEARS = re.compile(r"\w*(?:zero|reset|clear)\w*grad\w*")
+CLEARS = re.compile(r"\w*(?:zero|reset|clear)\w*grad\w*")
 _TRAINING = frozenset(
     {"backward", "zero_grad", "grad", "scale", "unscale_", "clip_grad_norm_", "clip_grad_value_"}
 )
@@ -150,7 +150,7 @@ def _is_wrapper(frame: FrameType) -> bool:
     holder = type(frame.f_locals.get(code.co_varnames[0])) if code.co_argcount else type(None)
     if issubclass(holder, (torch.nn.Module, torch.optim.Optimizer)):
         return False
-    if _CLEARS.fullmatch(code.co_name):
+    if CLEARS.fullmatch(code.co_name):
         return "step" not in code.co_names
     if code.co_name not in _WRAPPED:
         return False

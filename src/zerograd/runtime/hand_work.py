@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from zerograd.lifecycle.events import Spot
-from zerograd.runtime.call_site import Site
+from zerograd.runtime.call_site import CLEARS, Site
 
 BY_HAND = "by hand"  # in place of a backward: gradients that were written to
 _IN_PLACE = frozenset({"add_", "sub_", "addcmul_", "addcdiv_", "copy_", "mul_", "lerp_", "set_"})
@@ -119,6 +119,73 @@ def scales_near(spot: Spot) -> bool:
     except (SyntaxError, ValueError, RecursionError):
         return False
     return any(True for _ in _statements(_scope(tree, spot.line), "scale"))
+
+
+def only_adds_near(site: Site) -> bool:
+    """Is all that is done to `.grad` by hand near `site` to add to it?
+
+    `p.grad += g` keeps what is there. Not so if the code there, or what it calls in the same file,
+    clears by hand, or calls something that says so.
+    """
+    try:
+        tree = ast.parse("".join(linecache.getlines(site.path)))
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    scopes = _reached(_scope(tree, site.spot.line), tree)
+    found = [each for scope in scopes for each in _statements(scope, "assign")]
+    return (
+        any(map(_adds, found))
+        and all(_adds(each) or _starts(each, tree) for each in found)
+        and not any(True for scope in scopes for _ in _statements(scope, "clear"))
+        and not any(_says_clear(each) for scope in scopes for each in ast.walk(scope))
+    )
+
+
+def _reached(scope: ast.AST, tree: ast.Module) -> list[ast.AST]:
+    """Return `scope` and the functions of the file that are named in it, or in one of those."""
+    functions: dict[str, list[ast.AST]] = {}
+    for each in ast.walk(tree):
+        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            functions.setdefault(each.name, []).append(each)
+    reached = [scope]
+    for each in reached:  # grows as it goes
+        for node in ast.walk(each):
+            name = getattr(node, "attr", getattr(node, "id", ""))
+            reached += functions.pop(name, [])
+    return reached
+
+
+def _adds(statement: ast.stmt) -> bool:
+    """Is it `p.grad += g` or `p.grad.add_(g)`?"""
+    if isinstance(statement, ast.AugAssign):
+        return isinstance(statement.op, (ast.Add, ast.Sub)) and _is_grad(statement.target)
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in ("add_", "sub_")
+        and _is_grad(call.func.value)
+    )
+
+
+def _starts(statement: ast.stmt, scope: ast.AST) -> bool:
+    """Is it `p.grad = …` of a tensor that is made there, or asked for only where there is none?
+
+    A buffer of one's own, put there each time, may have been written to in between.
+    """
+    if not isinstance(statement, ast.Assign):
+        return False
+    return isinstance(statement.value, (ast.Call, ast.BinOp)) or any(
+        isinstance(each, ast.If) and _mentions_grad(each.test) and statement in ast.walk(each)
+        for each in ast.walk(scope)
+    )
+
+
+def _says_clear(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    return name != "zero_grad" and bool(CLEARS.fullmatch(name))
 
 
 def only_changes_near(site: Site) -> bool:
@@ -234,7 +301,11 @@ def _clears(statement: ast.Assign | ast.AugAssign | ast.Expr) -> bool:
 
 
 def _is_grad(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "grad"
+    """Is it some tensor's `.grad`, and not the function of `torch.autograd` or `torch.func`?"""
+    if not isinstance(node, ast.Attribute) or node.attr != "grad":
+        return False
+    of = node.value
+    return getattr(of, "attr", getattr(of, "id", "")) not in ("autograd", "func")
 
 
 def _is_zero(node: ast.AST) -> bool:

@@ -142,6 +142,18 @@ class WatchedProcess:
             self._log.feed(event, iteration)
             self._changed = True
 
+    def owner_begins(self, owner: str) -> None:
+        """Another optimizer is called `owner` from now on."""
+        if self._log is not None:
+            self._log.begin(owner)
+
+    def be_uneven(self, is_uneven: bool) -> None:
+        """Say whether the updates to come need not be as many as those of other ranks."""
+        if self._pid == 0:
+            self.open()
+        if self._log is not None:
+            self._log.is_uneven = is_uneven
+
     def waits_for(self, iteration: int) -> int:
         """Return for how many rounds nothing is written down, nor compared with other ranks."""
         if self._log is not None or self._trace is None:

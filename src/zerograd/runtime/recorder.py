@@ -7,7 +7,7 @@ only where these two leave a doubt that matters.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from torch import Tensor
 from torch.nn import Module
@@ -34,6 +34,14 @@ from zerograd.runtime.ride import Leg
 from zerograd.runtime.scaling import Scaling
 from zerograd.runtime.steps import Steps
 from zerograd.runtime.unseen import Unseen
+
+
+class Others(Protocol):
+    """A trace that is compared with those of other ranks, update by update."""
+
+    def owner_begins(self, owner: str) -> None: ...
+
+    def be_uneven(self, is_uneven: bool) -> None: ...
 
 
 class Recorder(Feeding):
@@ -71,6 +79,7 @@ class Recorder(Feeding):
         self.may_ride = lambda: not self.replicas and not self.owners.has_news
         self.set_canary = self._set_canary
         self._wants = wants
+        self.others: Others | None = trace if hasattr(trace, "owner_begins") else None
         # The guard hands each call to the part that hears it, with no frame in between.
         self.backward_begins, self.backward_ends = self.backwards.begins, self.backwards.ends
         self.clear_begins, self.clear_ends = self.clears.begins, self.clears.ends
@@ -222,6 +231,8 @@ class Recorder(Feeding):
     def call(self, owner: Owner, name: str) -> None:
         """Take note of the user's name for an owner."""
         owner.display = self.names[owner.name] = name
+        if self.others is not None:
+            self.others.owner_begins(name)
 
     def look_for_names(self) -> None:
         """Look for variables that hold the optimizers nobody has called yet: some nobody will."""

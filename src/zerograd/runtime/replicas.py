@@ -84,6 +84,8 @@ class Replicas:
     def forwarded(self, model: Any, synchronised: bool) -> None:
         """Take note of a forward of a DDP model, its gradients being wanted."""
         self._add(model)
+        if self._recorder.others is not None:
+            self._recorder.others.be_uneven(torch_facts.is_under_join(model))
         for replica in self._replicas:
             if replica.ref() is model:
                 # One loss may come from several forwards; it is enough that one is synchronised.

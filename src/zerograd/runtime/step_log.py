@@ -4,12 +4,17 @@ Under data-parallel training every rank must update in the same windows. The log
 holds one signature an update: how many backwards were synchronised since the
 last one, whether the gradients were cleared, whether the update was skipped.
 Equal neighbours are counted, so a run of a million steps is one entry.
+
+Updates are compared by their number, so what comes after a part in which the ranks may rightly
+differ is counted anew: each optimizer of a name has a life of its own, and one under `Join`, where
+data is uneven on purpose, is not compared at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from zerograd.lifecycle.events import Event, EventKind, Spot
@@ -53,12 +58,19 @@ class _Entry:
 
 
 class StepLog:
-    """The updates of one process, by owner."""
+    """The updates of one process, by owner and by its lives; None is one that is not compared."""
 
     def __init__(self) -> None:
-        self._entries: dict[str, list[_Entry]] = {}
+        self._lives: dict[str, list[list[_Entry] | None]] = {}
+        self._sizes: dict[str, int] = {}  # entries of all lives
         self._synchronised: dict[str, int] = {}
         self._cleared: set[str] = set()
+        self.is_uneven = False  # ranks may have less data than others, and know it
+
+    def begin(self, owner: str) -> None:
+        """Another optimizer is called `owner` from now on."""
+        if self._lives.get(owner) and self._take(owner):
+            self._lives[owner].append([])
 
     def feed(self, event: Event, iteration: int) -> None:
         if event.kind is EventKind.BACKWARD:
@@ -72,7 +84,7 @@ class StepLog:
 
     def _step(self, event: Event, iteration: int) -> None:
         owner = event.owner
-        entries = self._entries.setdefault(owner, [])
+        lives = self._lives.setdefault(owner, [[]])
         entry = _Entry(
             self._synchronised.pop(owner, 0),
             owner in self._cleared,
@@ -81,15 +93,27 @@ class StepLog:
             iteration,
         )
         self._cleared.discard(owner)
+        if self.is_uneven:
+            lives[-1] = None
+        entries = lives[-1]
+        if entries is None:
+            return
         if entries and entries[-1].signature == entry.signature:
             entries[-1].count += 1
-        elif len(entries) < MOST_ENTRIES:
+        elif self._take(owner):
             entries.append(entry)
+
+    def _take(self, owner: str) -> bool:
+        """Is there room for one more? What comes once there is none is not compared."""
+        size = self._sizes[owner] = self._sizes.get(owner, 0) + 1
+        if size == MOST_ENTRIES:
+            self._lives[owner].append(None)
+        return size < MOST_ENTRIES
 
     def to_json(self) -> dict[str, Any]:
         return {
-            owner: [entry.to_json() for entry in entries]
-            for owner, entries in self._entries.items()
+            owner: [life and [entry.to_json() for entry in life] for life in lives]
+            for owner, lives in self._lives.items()
         }
 
 
@@ -103,18 +127,26 @@ def compare(logs: Mapping[int, Mapping[str, Any]]) -> list[Finding]:
     ranks = sorted(logs)
     owners = dict.fromkeys(owner for rank in ranks for owner in logs[rank])
     for owner in owners:
-        mine = {rank: _entries(logs[rank].get(owner, ())) for rank in ranks}
-        together = [rank for rank in ranks if any(entry.synchronised for entry in mine[rank])]
-        for other in together[1:]:
-            apart = _first_difference(mine[together[0]], mine[other])
-            if apart is not None:
-                findings.append(_tell(owner, together[0], other, *apart))
+        lives = [logs[rank].get(owner, ()) for rank in ranks]
+        for life in zip_longest(*lives, fillvalue=()):
+            found = _compare_lives(owner, dict(zip(ranks, map(_entries, life), strict=True)))
+            if found is not None:
+                findings.append(found)
                 break
     return findings
 
 
-def _entries(shape: Sequence[Any]) -> list[_Entry]:
-    return [_Entry.from_json(entry) for entry in shape]
+def _compare_lives(owner: str, mine: Mapping[int, Sequence[_Entry]]) -> Finding | None:
+    together = [rank for rank in mine if any(entry.synchronised for entry in mine[rank])]
+    for other in together[1:]:
+        apart = _first_difference(mine[together[0]], mine[other])
+        if apart is not None:
+            return _tell(owner, together[0], other, *apart)
+    return None
+
+
+def _entries(shape: Sequence[Any] | None) -> list[_Entry]:
+    return [_Entry.from_json(entry) for entry in shape or ()]
 
 
 def _first_difference(

@@ -282,6 +282,11 @@ def has_step_hooks(optimizer: Any) -> bool:
     return bool(getattr(optimizer, "_optimizer_step_pre_hooks", None))
 
 
+def is_under_join(model: Any) -> bool:
+    """Has `Join` taken this model in, so that some ranks may have less data than others?"""
+    return bool(getattr(getattr(model, "_join_config", None), "enable", False))
+
+
 def is_joining() -> bool:
     """Does `Join` act here for the ranks that still have data? Then this rank has no more."""
     join = getattr(sys.modules.get("torch.distributed.algorithms.join"), "Join", None)

@@ -6,7 +6,7 @@ no counter, so where something may have been cleared that way and it matters, va
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import Event, EventKind
@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from zerograd.runtime.recorder import Recorder
 
 _PHASES = {(False, True): "fresh", (True, False): "spent", (True, True): "stale"}
-_CLEARED, _ZEROED, _ASSIGNED = range(3)
+_CLEARED, _ZEROED, _ASSIGNED, _ADDED = range(4)
+_KINDS = {
+    _CLEARED: EventKind.CLEAR,
+    _ZEROED: EventKind.CLEAR,
+    _ASSIGNED: EventKind.ASSIGN,
+    _ADDED: EventKind.BACKWARD,  # on top of what is there, as a backward does
+}
 
 
 class Unseen:
@@ -28,7 +34,7 @@ class Unseen:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._changes: dict[Site, bool] = {}
+        self._answers: dict[tuple[Callable[[Site], bool], Site], bool] = {}
 
     def before_backward(self, buckets: Iterable[Bucket], site: Site) -> None:
         """Find out what was done before a backward adds to it."""
@@ -84,9 +90,12 @@ class Unseen:
         node, looks = recorder.memo.node, recorder.looks
         if change == NEW:
             is_stale = name in node.used and name in node.unused
-            return None if is_stale and self._only_changes(site) else _ASSIGNED
+            keeps = is_stale and self._is_so(hand_work.only_changes_near, site)
+            return None if keeps else _ASSIGNED
         if name not in node.filled:
-            return None
+            # Gradients that were there before we came, and that somebody adds to.
+            adds_by_hand = change == TOUCHED and name in node.unknown and not adds
+            return _ASSIGNED if adds_by_hand and self._only_adds(site) else None
         if change == GONE:
             return _CLEARED
         phase = _PHASES[name in node.used, name in node.unused]
@@ -118,15 +127,20 @@ class Unseen:
         spent = name in node.spent
         # What is there now is what the last step has left, whatever came before that.
         bucket.doubt = bucket.doubt or (asked and not spent)
-        return _ASSIGNED if spent and change == TOUCHED else None
+        if not spent or change != TOUCHED:
+            return None
+        return _ADDED if self._only_adds(site) else _ASSIGNED
 
-    def _only_changes(self, site: Site) -> bool:
-        """Does the code around `site` assign only what it makes of the gradient before?"""
-        found = self._changes.get(site)
+    def _only_adds(self, site: Site) -> bool:
+        return self._is_so(hand_work.only_adds_near, site)
+
+    def _is_so(self, question: Callable[[Site], bool], site: Site) -> bool:
+        """Ask the source around `site`, once."""
+        found = self._answers.get((question, site))
         if found is None:
-            if len(self._changes) >= MOST_SITES:
-                self._changes.clear()
-            found = self._changes[site] = hand_work.only_changes_near(site)
+            if len(self._answers) >= MOST_SITES:
+                self._answers.clear()
+            found = self._answers[question, site] = question(site)
         return found
 
     def _feed(self, site: Site, done: list[tuple[Bucket, int]]) -> None:
@@ -144,10 +158,10 @@ class Unseen:
         recorder = self._recorder
 
         def event() -> Event:
-            clears = act != _ASSIGNED
+            clears = act in (_CLEARED, _ZEROED)
             spot, text = hand_work.find(site, "clear" if clears else "assign")
             return Event(
-                EventKind.CLEAR if clears else EventKind.ASSIGN,
+                _KINDS[act],
                 "",
                 spot,
                 recorder.names_of(mask),
