@@ -7,7 +7,7 @@ only where these two leave a doubt that matters.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 from torch.nn import Module
@@ -36,6 +36,7 @@ from zerograd.runtime.steps import Steps
 from zerograd.runtime.unseen import Unseen
 
 
+@runtime_checkable
 class Others(Protocol):
     """A trace that is compared with those of other ranks, update by update."""
 
@@ -79,7 +80,7 @@ class Recorder(Feeding):
         self.may_ride = lambda: not self.replicas and not self.owners.has_news
         self.set_canary = self._set_canary
         self._wants = wants
-        self.others: Others | None = trace if hasattr(trace, "owner_begins") else None
+        self.others: Others | None = trace if isinstance(trace, Others) else None
         # The guard hands each call to the part that hears it, with no frame in between.
         self.backward_begins, self.backward_ends = self.backwards.begins, self.backwards.ends
         self.clear_begins, self.clear_ends = self.clears.begins, self.clears.ends
