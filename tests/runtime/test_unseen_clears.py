@@ -216,3 +216,32 @@ def test_notes_wait_while_an_error_stands_at_the_same_line(tmp_path):
     text = HEAD.replace("CLEAR", "pass") + "    fill(x)\n    if i % 4 == 3: opt.step()\n"
     found, _ = findings_of(text, tmp_path)
     assert [code for code, _ in found] == ["ZG101"]
+
+
+LEAKED = """
+import torch
+from torch import nn
+
+def fill(value):
+    value.backward()
+
+gen, disc = nn.Linear(4, 4), nn.Linear(4, 4)
+opt_g = torch.optim.SGD(gen.parameters(), lr=0.01)
+opt_d = torch.optim.AdamW(disc.parameters(), lr=0.01)
+for _ in range(BATCHES):
+    x = torch.randn(8, 4)
+    opt_g.zero_grad()
+    for p in disc.parameters():
+        if p.grad is not None:
+            p.grad.data.zero_()
+    fill(disc(gen(x)).sum())
+    opt_g.step()
+    fill(disc(x).sum())
+    opt_d.step()
+"""
+
+
+def test_another_optimizers_step_ends_no_doubt_about_a_clear(tmp_path):
+    # Found spent at one line both with zeros and without, by turns: a leak, and no stale gradient.
+    found, _ = findings_of(LEAKED, tmp_path)
+    assert [code for code, _ in found] == ["ZG201"]

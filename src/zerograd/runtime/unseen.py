@@ -125,11 +125,17 @@ class Unseen:
                 looks.suspect(bucket)
             return None if is_natural else _ZEROED
         spent = name in node.spent
-        # What is there now is what the last step has left, whatever came before that.
-        bucket.doubt = bucket.doubt or (asked and not spent)
+        # What is there now is what the last step has left, whatever came before that: its own
+        # step, and not that of another optimizer on a loss that they share.
+        bucket.doubt = bucket.doubt or (asked and not (spent and self._is_spent_by_own(bucket)))
         if not spent or change != TOUCHED:
             return None
         return _ADDED if self._only_adds(site) else _ASSIGNED
+
+    def _is_spent_by_own(self, bucket: Bucket) -> bool:
+        own = frozenset(bucket.owners or (bucket.name,))
+        held = self._recorder.memo.state(bucket.name).contributions
+        return not any(own.isdisjoint(each.used_by) for each in held)
 
     def _only_adds(self, site: Site) -> bool:
         return self._is_so(hand_work.only_adds_near, site)
