@@ -235,3 +235,20 @@ def test_what_runs_before_a_step_and_after_it_can_be_told_from_the_step():
     optimizer.step()
     assert told == {"before": True, "step": False, "after": False}
     assert not torch_facts.is_in_step_hook(optimizer)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        torch.full((3,), 1e-38),  # its squares are zero in single precision
+        torch.full((3,), 1e-60, dtype=torch.float64),
+        torch.full((3,), 2j),  # all of it in the imaginary part
+        torch.full((3,), 0.25, dtype=torch.float8_e4m3fn),
+        torch.full((3,), 0.25, dtype=torch.bfloat16),
+    ],
+    ids=lambda values: str(values.dtype),
+)
+def test_what_is_there_has_a_norm(values):
+    (norm,) = torch_facts.norms([values])
+    assert norm == pytest.approx(3**0.5 * abs(complex(values[0])), rel=1e-6, abs=0)
+    assert torch_facts.norms([torch.zeros_like(values), values]) == [0.0, norm]

@@ -131,10 +131,23 @@ def norms(grads: Iterable[Tensor]) -> list[float]:
                 continue
             by_device.setdefault(part.device, []).append((index, part))
         for entries in by_device.values():
-            values = [torch.linalg.vector_norm(part.float().flatten()) for _, part in entries]
+            values = [_norm_of(part) for _, part in entries]
             for (index, _), value in zip(entries, torch.stack(values).tolist(), strict=True):
                 found[index] = value
     return [found[index] for index in sorted(found)]
+
+
+def _norm_of(part: Tensor) -> Tensor:
+    """Return its norm, in twice the precision: squares of tiny values would be zero without it."""
+    if part.device.type == "mps":  # has no doubles
+        return torch.linalg.vector_norm(part.float())
+    if part.is_complex():
+        return torch.linalg.vector_norm(part, dtype=torch.complex128)
+    wide = part if part.dtype in _WIDENED else part.float()
+    return torch.linalg.vector_norm(wide, dtype=torch.float64)
+
+
+_WIDENED = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def _norm_of_a_subclass(part: Tensor) -> float:
