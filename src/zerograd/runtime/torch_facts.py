@@ -139,12 +139,15 @@ def norms(grads: Iterable[Tensor]) -> list[float]:
 
 def _norm_of(part: Tensor) -> Tensor:
     """Return its norm, in twice the precision: squares of tiny values would be zero without it."""
+    norm: Tensor
     if part.device.type == "mps":  # has no doubles
-        return torch.linalg.vector_norm(part.float())
-    if part.is_complex():
-        return torch.linalg.vector_norm(part, dtype=torch.complex128)
-    wide = part if part.dtype in _WIDENED else part.float()
-    return torch.linalg.vector_norm(wide, dtype=torch.float64)
+        norm = torch.linalg.vector_norm(part.float())
+    elif part.is_complex():
+        norm = torch.linalg.vector_norm(part, dtype=torch.complex128)
+    else:
+        wide = part if part.dtype in _WIDENED else part.float()
+        norm = torch.linalg.vector_norm(wide, dtype=torch.float64)
+    return norm
 
 
 _WIDENED = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
