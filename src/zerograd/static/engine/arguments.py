@@ -49,7 +49,7 @@ class Arguments:
         self.nodes: dict[str | int, ast.expr] = {}
         self.unknown = False  # what else is handed is not known, so defaults say nothing
         self._leaves: list[Value] | None = None
-        self._kinds: set[type[Value]] = set()  # of the leaves
+        self._kinds: set[type[Value]] | None = None  # of the leaves
 
     @classmethod
     def of_nobody(cls) -> Arguments:
@@ -120,17 +120,15 @@ class Arguments:
     def leaves(self) -> list[Value]:
         """Return all values, those inside tuples, lists and dicts too."""
         if self._leaves is None:
-            self._leaves = found = [*self.positional, *self.named.values()]
-            self._kinds = set(map(type, found))
-            if not self._kinds.isdisjoint(_CONTAINERS):
-                self._leaves = [leaf for value in found for leaf in leaves_of(value)]
-                self._kinds = set(map(type, self._leaves))
+            self._leaves = [*self.positional, *self.named.values()]
+            if not _CONTAINERS.isdisjoint(map(type, self._leaves)):
+                self._leaves = [leaf for value in self._leaves for leaf in leaves_of(value)]
         return self._leaves
 
     def _has_any(self, kinds: frozenset[type[Value]]) -> bool:
         """Is there a leaf of one of these kinds? Most calls are handed numbers and settings."""
-        if self._leaves is None:
-            self.leaves()
+        if self._kinds is None:
+            self._kinds = set(map(type, self.leaves()))
         return not self._kinds.isdisjoint(kinds)
 
     def optimizers(self) -> list[Value]:

@@ -61,14 +61,19 @@ def assign(frame: Frame, node: ast.Assign) -> None:
         return
     if _makes_a_network(frame, node, node.value, value):
         value = MADE
-    unseen = value in UNSEEN or isinstance(value, Tensor)
-    if unseen and all(is_optimizer_name(path_of(each)) for each in node.targets):
-        value = _optimizer_over(frame, node.value) or value
-    made = value in UNSEEN or isinstance(value, Module)
+    unseen = value in UNSEEN
+    if unseen or isinstance(value, Tensor):
+        for target in node.targets:
+            if not is_optimizer_name(path_of(target)):
+                break  # most names
+        else:
+            value = _optimizer_over(frame, node.value) or value
+            unseen = value in UNSEEN
+    made = unseen or isinstance(value, Module)
     for target in node.targets:
         if not _stays(frame, target, value, node.value):
             _store(frame, node, target, value, node.value)
-            if made and path_of(target):
+            if made and (node.value.args or node.value.keywords) and path_of(target):
                 _derive(frame, target, node.value)
 
 
@@ -123,8 +128,8 @@ def _stays(frame: Frame, target: ast.expr, value: Value, right: ast.Call) -> boo
     if type(target) is ast.Tuple and not isinstance(value, Several):
         return all(_stays(frame, each, value, right) for each in target.elts)
     unseen = value in UNSEEN or (isinstance(value, Tensor) and not value.sure)
-    path = path_of(target)
-    if not path or not unseen or all(path_of(each) != path for each in right.args):
+    path = path_of(target) if unseen and right.args else ""
+    if not path or path not in map(path_of, right.args):
         return False
     current = peek(frame, target)
     if isinstance(current, Named):

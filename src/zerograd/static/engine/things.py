@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
@@ -135,15 +136,36 @@ _SILENT = frozenset(
     ]
 )
 
+# all names that `thing_method` asks for: what is not here is passed by
+_TELLING = frozenset(
+    (
+        *(*_SAME, *_WRAPPERS, *_CUTS, *_OF_TENSORS, *_PARAMETERS, *_SILENT),
+        *("backward", "step", "manual_backward", "scale", "requires_grad", "load_state_dict"),
+        *("replay", "prepare", "setup", "initialize", "setup_optimizers"),
+    )
+)
+
+
+@lru_cache(maxsize=16_384)
+def _is_telling(name: str) -> bool:
+    """Does the name of a method say what it does, whoever has it? Most names do not."""
+    return name in _TELLING or name in CLIPS or clears_by_name(name) or fills_by_name(name)
+
 
 def thing_method(
     frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments
 ) -> Value:
     """A method of a network, a tensor, or a thing known by its path only."""
     program = frame.program
-    path = base.path if isinstance(base, Named) else ""
+    path = base.path if type(base) is Named else ""
     if path and is_scaler_name(path) and name != "backward":
         return scaler_method(frame, node, program.named_scaler(path), name, arguments)
+    if not _is_telling(name):
+        if path and is_optimizer_name(path) and not is_scheduler_name(path):
+            return optimizer_method(frame, node, program.named_optimizer(path), name, arguments)
+        if isinstance(base, Tensor | Leaf | Params):
+            return _tensor_method(frame, node, base, name, arguments)
+        return _unseen_method(frame, node, base, name, arguments)
     if name == "backward":
         return _backward(frame, node, base, arguments)
     if name == "step" or clears_by_name(name):
