@@ -96,10 +96,16 @@ def is_counted() -> bool:
 
     A remainder (`i % k == 0`), a number that is counted up, or a loop before it that
     fills and clears in each of its turns. The loop may be a library's, as a trainer's is.
+    Where a branch goes backward too, its counter decides whose turn it is, and not when a
+    window ends.
     """
     for caller in chain_here(with_libraries=True):
         around = _around(caller.code, caller.line)
-        tests = [node.test for node in around if isinstance(node, ast.If)]
+        tests = [
+            node.test
+            for node in around
+            if isinstance(node, ast.If) and not _goes_backward(node, caller.line)
+        ]
         loops = [node for node in around if isinstance(node, (ast.For, ast.AsyncFor, ast.While))]
         if loops:  # what `continue` keeps from the rest of the turn
             innermost = loops[-1]
@@ -116,6 +122,16 @@ def is_counted() -> bool:
         if loops:  # farther out, a counter decides on whole loops
             return any(map(_clears_each_turn, _before(loops[-1].body, caller.line)))
     return False
+
+
+def _goes_backward(branches: ast.If, line: int) -> bool:
+    """Does the branch that holds this line go backward before it?"""
+    taken = branches.body if line <= (branches.body[-1].end_lineno or 0) else branches.orelse
+    return any(
+        isinstance(node, ast.Attribute) and node.attr.endswith("backward") and node.lineno < line
+        for part in taken
+        for node in ast.walk(part)
+    )
 
 
 def is_in_every_turn(clear: Spot, fill: Spot) -> bool:
