@@ -67,7 +67,9 @@ _COMPARING = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 class Atom:
     """What is known of one condition."""
 
-    __slots__ = ("_text", "counter", "names", "node", "parts", "tallied", "unit", "volatile")
+    __slots__ = (
+        *("_text", "counter", "lasts", "names", "node", "parts", "tallied", "unit", "volatile"),
+    )
 
     def __init__(
         self,
@@ -86,6 +88,7 @@ class Atom:
         self.volatile = volatile  # may change between iterations whatever its names do
         self.counter = counter  # counts micro-batches, as far as its shape tells
         self.tallied = tallied  # of a number that is counted up and set back
+        self.lasts = False  # a scaler was switched by it: the same for as long as that is kept
         self.parts: tuple[str, ...] = ()  # the conditions that it is put together from
 
     @property

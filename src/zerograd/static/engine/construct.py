@@ -219,7 +219,10 @@ def _scaler(frame: Frame, dotted: str, arguments: Arguments) -> Value:
     asked = arguments.nodes.get("enabled")
     test = test_of(frame, asked) if isinstance(asked, ast.expr) else ALWAYS
     off = is_false(arguments.named.get("enabled")) or test.kind == "never"
-    return frame.program.new_scaler(live=not off, on=settled(frame.program, test))
+    on = settled(frame.program, test)
+    for key in on.atoms() if on is not None else ():
+        frame.program.atoms[key].lasts = True
+    return frame.program.new_scaler(live=not off, on=on)
 
 
 def _accelerator(frame: Frame, dotted: str, arguments: Arguments) -> Value:

@@ -204,6 +204,8 @@ class Program(Readings):
         atom = self.atoms.get(key)
         if atom is None or atom.volatile:
             return True
+        if atom.lasts:
+            return False
         stored, open_frames = self.loops.get(loop, (frozenset[str](), frozenset[int]()))
         for name in atom.names:
             if name in stored:
