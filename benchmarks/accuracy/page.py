@@ -300,7 +300,10 @@ def reports_section(result: dict[str, Any]) -> list[str]:
         "the faulty one is never reached, and the faulty one was told; and a clear that Accelerate "
         "leaves out was told as none (ZG101), not as one too early. Two files of that half that had "
         "been taken for right proved to be faulty (no clear at all, a discriminator that steps with "
-        "the generator's loss) and are not counted; the one flagged falsely is silent since. "
+        "the generator's loss) and are not counted; the one flagged falsely is silent since. Of its held-out half one more proved faulty "
+        "(a clip of scaled gradients), one is Python 2 and was not read, and the two flagged "
+        "are a clear by a name of its own (`set_grads_none`) and a window counted by the loop "
+        "around it, which may be meant. "
         "The first two sets gave, each on its first run, "
         + " and ".join(f"{each['at_the_line']} of {each['reports']}" for each in result["earlier"])
         + ".",
