@@ -118,8 +118,9 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
 
 def _fills_further_in(function: Function, name: str) -> bool:
     """Does it fill, by its name, further in than could be followed: where it calls others?"""
-    parts = function.unit.parts_of(function.node)
-    return fills_by_name(name) and any(type(each) is ast.Call for each in parts)
+    return fills_by_name(name) and any(
+        type(each) is ast.Call for each in function.unit.parts_of(function.node)
+    )
 
 
 def _is_scaler(value: Value) -> bool:

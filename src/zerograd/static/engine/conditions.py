@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from zerograd.static.engine.atoms import Atom, atom_of
 from zerograd.static.engine.branches import ALWAYS, NEVER, Test, combined
+from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.companions import asked_with
 from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.membership import is_container_of, is_member
 from zerograd.static.engine.stores import targets
-from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import (
     Bound,
     Constant,

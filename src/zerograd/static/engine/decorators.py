@@ -6,9 +6,9 @@ import ast
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.definitions import Function
 from zerograd.static.engine.frame import path_of
-from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import NOTHING
 
 if TYPE_CHECKING:

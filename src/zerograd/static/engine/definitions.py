@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from zerograd.static.engine.values import Value
 
 if TYPE_CHECKING:
+    from zerograd.static.engine.classes import ClassUnit
     from zerograd.static.engine.frame import Frame
-    from zerograd.static.engine.unit import ClassUnit, Unit
+    from zerograd.static.engine.unit import Unit
 
 
 class Function(Value):

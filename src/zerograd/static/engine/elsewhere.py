@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
+from zerograd.static.engine.classes import ClassUnit, FunctionNode
 from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.ir import Block, Happening, walk
 from zerograd.static.engine.keys import keys_of, touches
-from zerograd.static.engine.unit import ClassUnit, FunctionNode
 from zerograd.static.engine.values import Module, Named, Optimizer, Value, leaves_of
 from zerograd.static.engine.words import is_optimizer_name, words_of
 

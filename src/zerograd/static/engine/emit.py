@@ -7,9 +7,9 @@ from typing import Any
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.branches import Test, branch
+from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Block, Happening, Haze, walk
-from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import Constant, Gradient, Optimizer, Params, Value
 
 

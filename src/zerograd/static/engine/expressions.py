@@ -12,6 +12,7 @@ from zerograd.static.engine.attributes import attribute
 from zerograd.static.engine.branches import branch
 from zerograd.static.engine.calls import call
 from zerograd.static.engine.choices import either
+from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.conditions import is_modulo, test_of
 from zerograd.static.engine.definitions import Function
 from zerograd.static.engine.emit import emit
@@ -23,7 +24,6 @@ from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.picks import picked_by
 from zerograd.static.engine.progress import TooLong
 from zerograd.static.engine.subscripts import Stem, counted_out, item_of, sliced
-from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import (
     NOTHING,
     Constant,

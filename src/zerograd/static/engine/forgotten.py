@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
+from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.frame import path_of
-from zerograd.static.engine.unit import FunctionNode, Unit
+from zerograd.static.engine.unit import Unit
 from zerograd.static.engine.unused import is_used
 from zerograd.static.engine.words import is_optimizer_class, is_scheduler_name
 

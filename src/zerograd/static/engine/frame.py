@@ -6,9 +6,10 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.classes import ClassUnit
 from zerograd.static.engine.definitions import Instance
 from zerograd.static.engine.ir import Block, Haze, Loop, Node
-from zerograd.static.engine.unit import ClassUnit, Unit
+from zerograd.static.engine.unit import Unit
 from zerograd.static.engine.values import (
     NOTHING,
     External,

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.definitions import Instance
 from zerograd.static.engine.emit import emit, is_false, is_lacking, is_part
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Haze
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.stores import statements_in
-from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import (
     Constant,
     Gradient,

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
+from zerograd.static.engine.classes import ClassUnit, FunctionNode
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.taken import takes
-from zerograd.static.engine.unit import ClassUnit, FunctionNode, Unit
+from zerograd.static.engine.unit import Unit
 from zerograd.static.engine.unused import is_used
 from zerograd.static.engine.words import (
     is_optimizer_class,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from zerograd.static.engine.unit import FunctionNode
+from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.words import is_scaler_name
 
 if TYPE_CHECKING:

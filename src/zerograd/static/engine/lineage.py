@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.classes import ClassUnit, FunctionNode
 from zerograd.static.engine.decorators import has_decorator
 from zerograd.static.engine.definitions import Class, Function, Instance, Super
 from zerograd.static.engine.elsewhere import clears
 from zerograd.static.engine.endings import is_empty
 from zerograd.static.engine.names import Names
-from zerograd.static.engine.unit import ClassUnit, FunctionNode, Unit
+from zerograd.static.engine.unit import Unit
 from zerograd.static.engine.values import NOTHING, Constant, Value
 from zerograd.static.engine.words import is_only_a_scheduler, is_optimizer_class, is_step_name
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.assignments import bind
+from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.conditions import test_of
 from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.expressions import evaluate, evaluate_parts
@@ -29,7 +30,6 @@ from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.lending import ends_where_lent
 from zerograd.static.engine.stores import names_stored, statements_in, targets
 from zerograd.static.engine.turns import has_its_own_each_turn
-from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import (
     NOTHING,
     Constant,

@@ -51,9 +51,9 @@ from zerograd.static.engine.words import (
 
 if TYPE_CHECKING:
     from zerograd.static.engine.branches import Test
+    from zerograd.static.engine.classes import ClassUnit
     from zerograd.static.engine.frame import Frame
     from zerograd.static.engine.ir import Loop
-    from zerograd.static.engine.unit import ClassUnit
 
 # what a wrapper of one optimizer calls it
 _INNER = {("optimizer",), ("optim",), ("opt",), ("base", "optimizer"), ("inner", "optimizer")}

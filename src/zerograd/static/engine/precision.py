@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
+from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.endings import leaves
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.stores import COMPOUND, names_stored
-from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.words import is_optimizer_name, words_of
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from zerograd.lifecycle.events import Spot
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.atoms import Atom
 from zerograd.static.engine.branches import Test
+from zerograd.static.engine.classes import ClassUnit
 from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.decorators import has_decorator
 from zerograd.static.engine.definitions import Function, Instance
@@ -19,7 +20,7 @@ from zerograd.static.engine.expressions import evaluate
 from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.ir import Loop
 from zerograd.static.engine.readings import Readings
-from zerograd.static.engine.unit import ClassUnit, Unit
+from zerograd.static.engine.unit import Unit
 from zerograd.static.engine.values import (
     Accelerator,
     Constant,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.assignments import bind
 from zerograd.static.engine.attributes import attribute
+from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.decorators import (
     has_decorator,
     is_decorated_to_act,
@@ -26,7 +27,7 @@ from zerograd.static.engine.ir import Block, Happening, Haze, Scope, has_effect,
 from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.lineage import Lineage
 from zerograd.static.engine.statements import read_block
-from zerograd.static.engine.unit import FunctionNode, Unit
+from zerograd.static.engine.unit import Unit
 from zerograd.static.engine.values import (
     NOTHING,
     Accelerator,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.classes import ClassUnit, FunctionNode
 from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.elsewhere import (
     is_all,
@@ -22,7 +23,6 @@ from zerograd.static.engine.lacking import OF_SCALERS, lacks_its_scaler
 from zerograd.static.engine.stores import names_stored
 from zerograd.static.engine.templates import OF_INHERITED, inherited_loops
 from zerograd.static.engine.unbound import bind_unbound
-from zerograd.static.engine.unit import ClassUnit, FunctionNode
 
 if TYPE_CHECKING:
     from zerograd.static.engine.frame import Frame

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
+from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.stores import names_stored, statements_in
-from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.words import is_optimizer_name, words_of
 
 if TYPE_CHECKING:

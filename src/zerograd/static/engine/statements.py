@@ -13,6 +13,7 @@ from zerograd.static.engine.assignments import (
 )
 from zerograd.static.engine.branches import Test, branch
 from zerograd.static.engine.choices import either, last_choice
+from zerograd.static.engine.classes import ClassUnit
 from zerograd.static.engine.conditions import RAISED, opaque_test, test_of
 from zerograd.static.engine.contexts import read_with
 from zerograd.static.engine.definitions import Class, Function, Instance
@@ -35,7 +36,6 @@ from zerograd.static.engine.matches import as_choice
 from zerograd.static.engine.picks import picks_of
 from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.uncalled import uncalled
-from zerograd.static.engine.unit import ClassUnit
 from zerograd.static.engine.values import External, Value
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.findings import Finding
+from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.frame import path_of
-from zerograd.static.engine.unit import FunctionNode, Unit
+from zerograd.static.engine.unit import Unit
 from zerograd.static.engine.unupdated import step_unupdated
 from zerograd.static.engine.words import is_scaler_name
 

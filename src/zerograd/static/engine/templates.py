@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.classes import ClassUnit
 from zerograd.static.engine.definitions import Function, Instance
-from zerograd.static.engine.unit import ClassUnit
 
 if TYPE_CHECKING:
     from zerograd.static.engine.program import Program

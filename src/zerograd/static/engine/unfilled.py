@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
+from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.emptiness import acts
 from zerograd.static.engine.frame import path_of
-from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.words import CLIPS
 
 if TYPE_CHECKING:

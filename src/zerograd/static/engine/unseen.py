@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.ir import Doubt, Haze
 from zerograd.static.engine.keepers import HOOKS, entrust, is_reading
 from zerograd.static.engine.keys import keys_of, spelled
 from zerograd.static.engine.stores import statements_in
-from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.values import (
     MADE,
     NOTHING,

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
+from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.filled import is_filled, without_comments
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening
 from zerograd.static.engine.taken import is_taken_by_hand
-from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.words import is_scheduler_name, words_of
 
 if TYPE_CHECKING:

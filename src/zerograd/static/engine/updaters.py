@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
+from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.ir import Happening
-from zerograd.static.engine.unit import FunctionNode, Unit
+from zerograd.static.engine.unit import Unit
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets

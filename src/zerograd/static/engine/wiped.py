@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
+from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.frame import path_of
-from zerograd.static.engine.unit import FunctionNode
 
 if TYPE_CHECKING:
     from zerograd.static.engine.program import Program

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
+from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.emptiness import acts
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.stores import statements_in
-from zerograd.static.engine.unit import FunctionNode
 from zerograd.static.engine.words import is_loss_name, is_optimizer_name, words_of
 
 if TYPE_CHECKING:
