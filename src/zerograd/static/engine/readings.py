@@ -131,7 +131,9 @@ class Readings(Lineage):
                 frame.emit(Haze(None, whole=True))  # it does something, nobody knows to whom
             return self._computed_by(arguments)
         spelled = self._spelled(frame, function, arguments)
-        site = frame.site or ((frame.unit, node) if self._is_wrapper(function) else None)
+        site = frame.site
+        if site is None and self._is_wrapper(function) and not isinstance(node, FunctionNode):
+            site = frame.unit, node  # where it is called; read for nobody, it is told inside
         key = (
             id(body),
             function.bound.ident if function.bound else "",

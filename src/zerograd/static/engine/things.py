@@ -30,6 +30,7 @@ from zerograd.static.engine.unseen import (
     is_called_part,
     is_emptying,
     makes_optimizer,
+    of_unseen_kind,
     unseen,
 )
 from zerograd.static.engine.updates import put_back, uses_gradient
@@ -335,7 +336,7 @@ def _unseen_method(
         )
         given = arguments.has_params() or not network
         source = Several(arguments.all()) if given else Params(keys_of(base))
-        return frame.program.new_optimizer(source)
+        return of_unseen_kind(frame, source)
     if isinstance(base, Named):
         if name in ("values", "items"):
             inner = Named(f"{base.path}[*]")

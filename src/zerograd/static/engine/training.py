@@ -34,6 +34,7 @@ from zerograd.static.engine.values import (
 )
 from zerograd.static.engine.words import (
     CLIPS,
+    clears_by_name,
     clips_by_name,
     fills_by_name,
     is_half_a_step,
@@ -248,7 +249,7 @@ def optimizer_method(
             frame.emit(Haze(None, whole=True))
         elif not _is_context(frame, arguments):
             step(frame, node, optimizer, arguments, receiver)
-    elif name in ("zero_grad", "clear_grad", "zero_grads"):
+    elif clears_by_name(name):
         clear(frame, node, optimizer, arguments)
     elif name == "backward":
         fill(frame, node, arguments.first(), arguments)

@@ -77,6 +77,7 @@ _COMMON = frozenset(
 )
 # names of methods that an unseen function may be told to call
 _TOLD = frozenset(("backward", "step", "update", "unscale_", "zero_grad"))
+_CLEARS = re.compile(r"\.zero_\(|zero_grad\(|\.grad = None")
 _EMPTYING = frozenset(("zero", "zeros", "clear", "reset", "clean", "init", "prepare"))
 _EVERYTHING = frozenset(
     ("all", "grad", "grads", "gradient", "gradients", "optimizer", "optimizers", "optim", "optims")
@@ -218,6 +219,18 @@ def makes_optimizer(name: str) -> bool:
     return is_optimizer_name(name) and _ACTING.isdisjoint(words_of(name))
 
 
+def of_unseen_kind(frame: Frame, source: Value) -> Optimizer:
+    """Return the optimizer that an unseen function makes; of which class, is not known.
+
+    If a class of the file clears as it steps, it may be of that one.
+    """
+    optimizer = frame.program.new_optimizer(source)
+    for cls in frame.unit.classes.values():
+        if "step" in cls.methods and _CLEARS.search(cls.unit.text_of(cls.methods["step"])):
+            optimizer.clears_itself = None
+    return optimizer
+
+
 def _is_inert(words: Sequence[str], base: Value) -> bool:
     """Does the name, or that of a running average, say that gradients are left alone?"""
     average = isinstance(base, Named) and "ema" in words_of(base.path)
@@ -338,7 +351,7 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
         return NOTHING
     fresh = not optimizers or arguments.has_params() or arguments.has_modules()
     if fresh and makes_optimizer(name):
-        return frame.program.new_optimizer(arguments.held())  # get_optimizer(model, …)
+        return of_unseen_kind(frame, arguments.held())  # get_optimizer(model, …)
     if optimizers and not name[:1].isupper() and _acts(frame, name):
         frame.program.unresolved += 1
         keys = frozenset[str]().union(*(keys_of(each) for each in optimizers))

@@ -16,7 +16,7 @@ from zerograd.static.engine import guards
 from zerograd.static.engine.conditions import is_positive
 from zerograd.static.engine.counters import is_number
 from zerograd.static.engine.ir import Happening, Loop
-from zerograd.static.engine.stores import names_stored
+from zerograd.static.engine.stores import names_stored, statements_in
 from zerograd.static.engine.window import Window, is_divided_by, windows
 
 if TYPE_CHECKING:
@@ -247,7 +247,21 @@ def _counts_another_loop(window: Window) -> bool:
     targets = {each.id for each in ast.walk(outer.target) if isinstance(each, ast.Name)}
     if not names or not names <= targets - names_stored([inner]):
         return False
+    if isinstance(inner, ast.For) and _is_for_some_items(window, inner):
+        return False  # for one of them perhaps, so that one round of the loop around is one batch
     return is_divided_by(window.step, window.text(window.divisor))
+
+
+def _is_for_some_items(window: Window, loop: ast.For) -> bool:
+    """Is the step under a test of what the loop goes through: `if phase == "train"`?"""
+    items = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+    line = window.step.spot.line
+    return any(
+        isinstance(each, ast.If)
+        and each.lineno <= line <= (each.end_lineno or 0)
+        and any(isinstance(part, ast.Name) and part.id in items for part in ast.walk(each.test))
+        for each in statements_in(loop.body)
+    )
 
 
 def _counter(window: Window) -> tuple[ast.expr | None, int | None]:

@@ -337,7 +337,8 @@ def clears_by_name(name: str) -> bool:
     if not _ODD.isdisjoint(words) or not _LOOKING.isdisjoint(words):
         return False  # zero_nan_grads(net): those that are no numbers; get_zero_grad_ratio(net)
     return lower in ("zero_grad", "zero_grads", "clear_grad", "clear_grads", "cleargrads") or (
-        "grad" in lower and any(word in lower for word in ("zero", "reset", "clear"))
+        "grad" in lower
+        and (any(word in lower for word in ("zero", "reset", "clear")) or words[-1:] == ("none",))
     )
 
 
