@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
 
 
+_SPAWNED = re.compile(r"\b(?:spawn\(\s*(?:fn\s*=\s*)?|target=)(\w+)\s*[,)]")
+
+
 class Root:
     """A skeleton to interpret.
 
@@ -74,7 +77,8 @@ def roots(program: Program) -> Iterator[Root]:
         program.called = called  # whatever they come to is judged on its own as well
     waiting = _candidates(program)
     # A process of many sees other arguments than the one call that stands in the code.
-    spawned = {id(each.node) for each, _ in waiting if _is_spawned(program, each)}
+    names = _spawned(program)
+    spawned = {id(each.node) for each, _ in waiting if getattr(each.node, "name", "") in names}
     alone: set[int] = set()  # those that were read for no caller of theirs
     for only_uncalled in (True, False):
         for function, cls in waiting:
@@ -171,13 +175,12 @@ def _is_called_by_name(program: Program, node: ast.AST) -> bool:
     return times > 1
 
 
-def _is_spawned(program: Program, function: Function) -> bool:
-    """Is it what the processes of a run begin with: `spawn(train, …)`, `Process(target=train)`?"""
+def _spawned(program: Program) -> frozenset[str]:
+    """Return what processes begin with: `spawn(train, …)`, `Process(target=train)`."""
     text = program.main.source.text
     if "spawn(" not in text and "target=" not in text:
-        return False
-    name = re.escape(getattr(function.node, "name", ""))
-    return bool(re.search(rf"\b(?:spawn\(\s*(?:fn\s*=\s*)?|target=){name}\s*[,)]", text))
+        return frozenset()  # most files
+    return frozenset(_SPAWNED.findall(text))
 
 
 def _read(program: Program, function: Function, cls: ClassUnit | None) -> Iterator[Root]:

@@ -32,6 +32,7 @@ class Unit:
         "_counted_down",
         "_equalities",
         "_every_function",
+        "_gathered",
         "_gradient_rows",
         "_leading",
         "_lines",
@@ -65,6 +66,7 @@ class Unit:
         self._pieces: dict[str, list[str]] = {}  # the text, cut where a sign stands
         self._equalities: dict[int, ast.Compare | None] = {}
         self._tallies: dict[str, bool | None] = {}
+        self._gathered: dict[str, bool] = {}
         self._counted_down: dict[str, bool] = {}
         self._changing: frozenset[str] | None = None
         self._companions: dict[str, frozenset[str]] | None = None
@@ -203,11 +205,14 @@ class Unit:
 
     def is_gathered(self, name: str) -> bool:
         """Is a list of that name filled one by one, and emptied again and again?"""
-        text = self.source.text
-        if not name or not re.search(rf"\b{name}\.append\(", text):
-            return False
-        emptied = len(re.findall(rf"\b{name}(?:: [^=\n]+)? = \[\]", text))
-        return emptied > 1 or f"{name}.clear()" in text
+        if not name or not self._is_before(name, ".append("):
+            return False  # most names
+        known = self._gathered.get(name)
+        if known is None:
+            text = self.source.text
+            emptied = len(re.findall(rf"\b{name}(?:: [^=\n]+)? = \[\]", text))
+            known = self._gathered[name] = emptied > 1 or f"{name}.clear()" in text
+        return known
 
     def is_counted_down(self, name: str) -> bool:
         """Is one taken off a number of that name anywhere?"""
