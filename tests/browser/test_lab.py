@@ -174,7 +174,8 @@ def test_the_puzzle_is_solved_by_keyboard_alone(page):
     page.keyboard.press("Enter")
     assert page.inner_text("#puzzle-verdict").startswith("Right.")
     assert "1 of 3" in page.inner_text("#puzzle-found")
-    other = page.context.new_page()  # the browser hands what is stored from page to page in its time
+    # The browser hands what is stored from page to page in its own time.
+    other = page.context.new_page()
     other.goto(page.url)
     other.wait_for_function("localStorage.getItem('zerograd-lab:puzzle') !== null", timeout=SLOW)
     page.reload()  # progress is kept
