@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
+from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine import guards
 from zerograd.static.engine.conditions import is_modulo, is_positive
 from zerograd.static.engine.frame import path_of
-from zerograd.static.engine.ir import Loop
+from zerograd.static.engine.ir import Happening, Loop, walk
 from zerograd.static.engine.switches import lasting_truth
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def edges_of(loop: Loop, program: Program, atoms: dict[str, int]) -> Edges:
         return Edges(gone=gone)
     name, start = counter
     only, also, last = set(), set(), set()
+    ends_for_good = _ends_for_good(loop)
     for key, number in atoms.items():
         atom = program.atoms.get(key)
         if (
@@ -76,7 +78,7 @@ def edges_of(loop: Loop, program: Program, atoms: dict[str, int]) -> Edges:
             )
         ):
             continue
-        final = _on_last(atom.node, loop, program, name, start)
+        final = _on_last(atom.node, loop, program, name, start) if ends_for_good else None
         if final is not None:
             last.add(number * 2 + (final is is_positive(atom.node)))
         truth = _on_first(atom.node, key, name, start)
@@ -90,6 +92,18 @@ def edges_of(loop: Loop, program: Program, atoms: dict[str, int]) -> Edges:
         if holds is not None:
             also.add(number * 2 + (holds is is_positive(atom.node)))
     return Edges(frozenset(only), frozenset(also), gone, frozenset(last))
+
+
+def _ends_for_good(loop: Loop) -> bool:
+    """Is it entered once, or cleared for by the loop around before it is entered again?"""
+    around = loop.parent
+    if around is None or around.pseudo:
+        return True
+    inside = {id(each) for each in walk([loop])}
+    return any(
+        isinstance(each, Happening) and each.kind is EventKind.CLEAR and id(each) not in inside
+        for each in walk(around.body)
+    )
 
 
 def _on_last(node: ast.expr, loop: Loop, program: Program, name: str, start: int) -> bool | None:

@@ -13,7 +13,14 @@ from zerograd.static.engine.classes import ClassUnit, FunctionNode
 from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.ir import Block, Happening, walk
 from zerograd.static.engine.keys import keys_of, touches
-from zerograd.static.engine.values import Module, Named, Optimizer, Value, leaves_of
+from zerograd.static.engine.values import (
+    CONTAINERS,
+    Module,
+    Named,
+    Optimizer,
+    Value,
+    leaves_of,
+)
 from zerograd.static.engine.words import is_optimizer_name, words_of
 
 if TYPE_CHECKING:
@@ -24,7 +31,7 @@ _CLEARING = re.compile(
     r"zero_grads?\s*\(|zero_grad\s*=\s*True|\.grad\s*=\s*None|\.grad\.zero_|\.grad\.data\.zero_"
 )
 _CLEARED = re.compile(r"(?<![\w.])([\w.]+)\.zero_grads?\s*\(")
-_OWN_CLEAR = re.compile(r"(?<![\w.])self\.(\w+(?:\.\w+)?)(?:\[[^\]]*\])?\.zero_grads?\s*\(")
+_OWN_CLEAR = re.compile(r"(?<![\w.])self\.(\w+(?:\.\w+)?)(\[[^\]]*\])?\.zero_grads?\s*\(")
 _MAY_CLEAR = re.compile(r"zero_|\.grad\b(?!\s+is\b)|set_to_none")
 _OF_TORCH = frozenset(("torch", "torchvision", "torchaudio", "numpy"))
 _TESTING = frozenset(("test", "eval", "evaluate", "validate", "validation", "valid", "predict"))
@@ -154,25 +161,43 @@ def _is_of_others(program: Program, function: Function, method: str, block: Bloc
     paths = _OWN_CLEAR.findall(method)
     if not isinstance(instance, Instance) or len(paths) != len(_CLEARING.findall(method)):
         return False
-    cleared = [each for path in paths for each in _own(program, instance, path)]
     steps = [
-        node.optimizer
+        node
         for node in walk(block)
         if isinstance(node, Happening) and node.kind is EventKind.STEP and node.loop is None
     ]
+    mine = [each.optimizer for each in steps]
+    kept = {path for path, item in paths if item}
+    if any(_is_put_into(instance, path, each.name) for path in kept for each in steps):
+        return False
+    cleared = [
+        each for path, item in paths for each in _own(program, instance, path, in_table=bool(item))
+    ]
     return all(
-        mine is not None and each is not None and _are_apart(each, mine)
+        own is not None and each is not None and _are_apart(each, own)
         for each in cleared
-        for mine in steps
+        for own in mine
     )
 
 
-def _own(program: Program, instance: Instance, path: str) -> list[Value | None]:
-    """Return the optimizers and networks that an object has under `opt`, `parts.opt` or `opts`."""
+def _is_put_into(instance: Instance, path: str, name: str) -> bool:
+    """Is `self.opts[key] = self.opt`, or the like, written in the class?"""
+    lines = instance.cls.unit.text_of(instance.cls.node).splitlines()
+    return any(f"self.{path}" in line and re.search(rf"{name}\b", line) for line in lines)
+
+
+def _own(program: Program, instance: Instance, path: str, *, in_table: bool) -> list[Value | None]:
+    """Return the optimizers and networks that an object has under `opt` or `parts.opt`.
+
+    Args:
+        in_table: those in a table that the object has there, if what is in it can be told.
+    """
     frame = program.frame(program.main)
     value: Value = instance
     for name in path.split("."):
         value = program.attribute(frame, value, name)
+    if in_table and type(value) not in CONTAINERS:
+        return [None]
     found: list[Value | None] = []
     for each in leaves_of(value):
         if isinstance(each, Named) and is_optimizer_name(each.path):
