@@ -154,7 +154,7 @@ _READERS = (
     ("training", "fill"),
     ("training", "clear"),
     ("training", "step"),
-    ("training", "clip"),
+    ("clips", "clip"),
     ("gradients", "touch"),
     ("gradients", "gradient_method"),
     ("scalers", "scaler_method"),

@@ -21,10 +21,10 @@ from zerograd.cli.run_report import (
 )
 from zerograd.lifecycle.findings import Finding
 from zerograd.runtime.aloud import say
-from zerograd.runtime.children import watch_for_unfollowed
+from zerograd.runtime.children import lead_children, watch_for_unfollowed
 from zerograd.runtime.launch import Target, end_like_the_script, run_as_main
 from zerograd.runtime.on_import import is_torch_ready, when_torch_is_imported
-from zerograd.runtime.processes import WatchedProcess, lead_children
+from zerograd.runtime.processes import WatchedProcess
 from zerograd.runtime.ranks import (
     PRINTED,
     Nodes,

@@ -1,4 +1,4 @@
-"""Which children of this process cannot be followed, and why: said, never guessed.
+"""How children of this process are followed, and which of them cannot be: said, never guessed.
 
 A child is followed through its environment. A Python that is told to ignore the
 environment, or is given another one, runs unwatched; the report says so.
@@ -11,12 +11,32 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from zerograd.runtime.run_folder import ENV_FOLDER, with_followers
+from zerograd.runtime.run_folder import ENV_FOLDER, ENV_HOME, RunFolder, with_followers
 
+_HOME = str(Path(__file__).resolve().parents[2])
 _PYTHON = re.compile(r"(python|pypy)[\d.]*w?(\.exe)?$", re.IGNORECASE)
 _TAKES_A_VALUE = "cmWXQ"  # options of python after which the rest is not flags
+
+
+def lead_children(folder: RunFolder) -> Callable[[], None]:
+    """Let the children of this process join the run; return how to take that back."""
+    names = ("PYTHONPATH", ENV_FOLDER, ENV_HOME)
+    before = {name: os.environ.get(name) for name in names}
+    os.environ["PYTHONPATH"] = with_followers(before["PYTHONPATH"])
+    os.environ[ENV_FOLDER] = str(folder.path)
+    os.environ[ENV_HOME] = _HOME
+
+    def take_back() -> None:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+    return take_back
 
 
 def watch_for_unfollowed(tell: Callable[[str], object]) -> Callable[[], None]:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 NEVER = 1 << 30
 SAVED_EVERY = 0.5  # seconds; what a killed process may lose of its counts
-_HOME = str(Path(__file__).resolve().parents[2])
 
 _this: WatchedProcess | None = None
 
@@ -56,26 +55,6 @@ def _join_run() -> None:
         say(f"zerograd: process {os.getpid()} is not followed ({error!r})")
         return
     atexit.register(process.finish)
-
-
-def lead_children(folder: RunFolder) -> Callable[[], None]:
-    """Let the children of this process join the run; return how to take that back."""
-    from zerograd.runtime.run_folder import ENV_FOLDER, ENV_HOME, with_followers
-
-    names = ("PYTHONPATH", ENV_FOLDER, ENV_HOME)
-    before = {name: os.environ.get(name) for name in names}
-    os.environ["PYTHONPATH"] = with_followers(before["PYTHONPATH"])
-    os.environ[ENV_FOLDER] = str(folder.path)
-    os.environ[ENV_HOME] = _HOME
-
-    def take_back() -> None:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-    return take_back
 
 
 class WatchedProcess:

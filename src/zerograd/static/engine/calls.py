@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.clips import clip, clip_by_name
 from zerograd.static.engine.construct import external_call
 from zerograd.static.engine.definitions import Class, Function, Instance, Namespace, Super
 from zerograd.static.engine.endings import is_empty
@@ -22,8 +23,6 @@ from zerograd.static.engine.things import OF_MODULES, thing_method
 from zerograd.static.engine.training import (
     accelerator_method,
     clear,
-    clip,
-    clip_by_name,
     fill,
     optimizer_method,
     step,
@@ -111,8 +110,8 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
     before = len(frame.out)
     returned = _unknown(frame, node, callee, arguments)
     name = plain_name(node)
-    if clips_by_name(name) and not any(map(_is_scaler, arguments.leaves())):
-        clip_by_name(frame, node, name, arguments, frame.out[before:])  # who has one may unscale
+    if clips_by_name(name) and not any(map(_is_scaler, arguments.leaves())):  # it may unscale
+        clip_by_name(frame, node, name, arguments, frame.out[before:])
     return returned
 
 

@@ -32,6 +32,7 @@ from zerograd.static.engine.ir import (
 )
 from zerograd.static.engine.points import (
     NO_LITERALS,
+    Exits,
     Pair,
     Point,
     assume,
@@ -49,25 +50,6 @@ from zerograd.static.engine.transitions import Transitions
 MOST_PAIRS = 256
 MOST_ROUNDS = 24
 MOST_NODES = 60_000
-
-
-class Exits:
-    """Where paths leave a block other than at its end."""
-
-    __slots__ = ("breaks", "continues", "returns")
-
-    def __init__(self) -> None:
-        self.breaks: list[Point] = []
-        self.continues: list[Point] = []
-        self.returns: list[Point] = []
-
-    def is_empty(self) -> bool:
-        return not (self.breaks or self.continues or self.returns)
-
-    def add(self, other: Exits) -> None:
-        self.breaks += other.breaks
-        self.continues += other.continues
-        self.returns += other.returns
 
 
 class Flow:

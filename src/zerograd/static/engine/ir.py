@@ -324,3 +324,8 @@ def walk(block: Block, seen: set[int] | None = None, *, rounds: bool = True) -> 
             if inner:
                 stack.extend(reversed(inner))
     return found
+
+
+def happens(block: Block, kind: EventKind) -> bool:
+    """Is there an event of this kind below `block`?"""
+    return any(isinstance(each, Happening) and each.kind is kind for each in walk(block))

@@ -117,3 +117,22 @@ def join(points: list[Point | None]) -> Point | None:
         for bucket, pairs in point.items():
             joined[bucket] = joined[bucket] | pairs if bucket in joined else pairs
     return joined
+
+
+class Exits:
+    """Where paths leave a block other than at its end."""
+
+    __slots__ = ("breaks", "continues", "returns")
+
+    def __init__(self) -> None:
+        self.breaks: list[Point] = []
+        self.continues: list[Point] = []
+        self.returns: list[Point] = []
+
+    def is_empty(self) -> bool:
+        return not (self.breaks or self.continues or self.returns)
+
+    def add(self, other: Exits) -> None:
+        self.breaks += other.breaks
+        self.continues += other.continues
+        self.returns += other.returns

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.clips import clip
 from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.frame import Frame, path_of
@@ -17,7 +18,6 @@ from zerograd.static.engine.prepared import prepared
 from zerograd.static.engine.scalers import scaler_method
 from zerograd.static.engine.training import (
     clear,
-    clip,
     fill,
     is_handed_a_loss,
     optimizer_method,

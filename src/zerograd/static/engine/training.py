@@ -1,4 +1,4 @@
-"""Every spelling of backward, step, clear and clip."""
+"""Every spelling of backward, step and clear."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.applied import APPLIES
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.branches import branch
+from zerograd.static.engine.clips import clip
 from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.emit import emit, is_false, is_lacking, is_part
 from zerograd.static.engine.frame import Frame, path_of
-from zerograd.static.engine.gradients import holds_the_scale
-from zerograd.static.engine.ir import Block, Happening, Haze, Loop, walk
+from zerograd.static.engine.ir import Block, Haze, Loop, happens
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.prepared import prepared
 from zerograd.static.engine.values import (
     NOTHING,
     Accelerator,
     Constant,
-    External,
     Gradient,
     Leaf,
     Module,
@@ -35,7 +34,6 @@ from zerograd.static.engine.values import (
 from zerograd.static.engine.words import (
     CLIPS,
     clears_by_name,
-    clips_by_name,
     fills_by_name,
     is_half_a_step,
     is_only_a_scheduler,
@@ -149,14 +147,6 @@ def clear(frame: Frame, node: ast.AST, target: Value, arguments: Arguments) -> N
         frame.emit(Haze(None, whole=True))  # somebody's gradients are gone, nobody knows whose
 
 
-def _fills(block: Block) -> bool:
-    return _holds(block, EventKind.BACKWARD)
-
-
-def _holds(block: Block, kind: EventKind) -> bool:
-    return any(isinstance(each, Happening) and each.kind is kind for each in walk(block))
-
-
 def step(
     frame: Frame,
     node: ast.AST,
@@ -187,7 +177,9 @@ def step(
             closure.closure.update(frame.locals)  # names are looked up when it is called
         before = len(frame.out)
         frame.program.invoke(frame, node, closure, Arguments.none())
-        if not closure.unit.mentions(closure.node, "backward") and not _fills(frame.out[before:]):
+        if not closure.unit.mentions(closure.node, "backward") and not happens(
+            frame.out[before:], EventKind.BACKWARD
+        ):
             frame.out, frame.loop = outer
             frame.emit(Haze(keys_of(optimizer), whole=True))  # it goes backward by itself
             return
@@ -344,48 +336,6 @@ def _is_context(frame: Frame, arguments: Arguments) -> bool:
     """`opt.step(context_id)` of distributed autograd keeps its gradients elsewhere."""
     first = arguments.positional[0] if arguments.positional else None
     return isinstance(first, Named) and "context" in first.path
-
-
-def clip(frame: Frame, node: ast.Call, arguments: Arguments, base: Value | None = None) -> Value:
-    """A clip of gradients; a clip to infinity only measures them."""
-    limits: list[ast.expr | ast.keyword] = [*node.args[1:], *node.keywords]
-    if any(holds_the_scale(frame, each) for each in limits):
-        return NOTHING  # the limit is scaled as the gradients are
-    limit = arguments.get("max_norm", 1) or arguments.get("clip_value", 1)
-    if _is_infinite(limit) or any(
-        isinstance(each, ast.Call)
-        and isinstance(each.func, ast.Name)
-        and each.func.id == "float"
-        and each.args
-        and isinstance(each.args[0], ast.Constant)
-        and str(each.args[0].value) in ("inf", "Inf", "infinity")
-        for each in ast.walk(node)
-    ):
-        return NOTHING
-    source = arguments.get("parameters", 0)
-    keys = keys_of(source) if source is not None else frozenset[str]()
-    if isinstance(base, Optimizer):
-        keys = base.keys if base.keys is not None else frozenset((f"?{base.key}",))
-    elif isinstance(base, Module):
-        keys = frozenset((base.key,))
-    emit(frame, EventKind.CLIP, node, keys=keys or None, name="")
-    return NOTHING
-
-
-def clip_by_name(
-    frame: Frame, node: ast.Call, name: str, arguments: Arguments, done: Block
-) -> None:
-    """A function of the project that clips the gradients of what it is handed, in its own way."""
-    if not clips_by_name(name) or _holds(done, EventKind.CLIP):
-        return  # most functions
-    if frame.program.holds(Arguments([arguments.first()], {})):
-        clip(frame, node, arguments)
-
-
-def _is_infinite(value: Value | None) -> bool:
-    if isinstance(value, Constant):
-        return value.value == float("inf")
-    return isinstance(value, External) and value.dotted.rsplit(".", 1)[-1] in ("inf", "infty")
 
 
 def accelerator_method(
