@@ -173,7 +173,11 @@ class LostLosses:
         drop = self.comes_after(step, step.event.buckets)
         losses = [each for each in beside if drop is not None and each.spot == drop.backward]
         clears = [each for each in beside if drop is not None and each.spot == drop.clear]
-        if drop is None or not losses or not clears or _is_filled_again(step, clears[-1], beside):
+        if drop is None or not losses or not clears:
+            return None
+        after = order[order.index(clears[-1]) :]
+        again = [each for each in after if each in beside and each.kind in _FILLS]
+        if again and step not in after:  # the next round steps on that one
             return None
         always = all(each.guards == step.guards for each in losses) and all(
             each.guards <= step.guards and not each.behind - step.behind for each in clears
@@ -220,16 +224,6 @@ class LostLosses:
 
 def _is_always_before(each: Happening, step: Happening) -> bool:
     return each.guards <= step.guards and each.behind <= step.behind and each.frames == step.frames
-
-
-def _is_filled_again(step: Happening, clear: Happening, beside: list[Happening]) -> bool:
-    """Does a loss come after the clear, in the same round? The next round steps on that one."""
-    assert step.loop is not None
-    nodes = walk(step.loop.body)
-    if nodes.index(clear) < nodes.index(step):
-        return False
-    after = nodes[nodes.index(clear) :]
-    return any(each in beside for each in after if getattr(each, "kind", None) in _FILLS)
 
 
 def _may_be_used_between(loss: Happening, clear: Happening, mine: set[str]) -> bool:

@@ -82,8 +82,8 @@ def roots(program: Program) -> Iterator[Root]:
     alone: set[int] = set()  # those that were read for no caller of theirs
     for only_uncalled in (True, False):
         for function, cls in waiting:
-            known = program.called - spawned | alone
-            if id(function.node) in known:
+            here = id(function.node)
+            if here in program.called and (here in alone or here not in spawned):
                 continue
             if only_uncalled and _is_called_by_name(program, function.node):
                 continue
