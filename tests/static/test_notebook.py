@@ -52,6 +52,8 @@ def test_magics_become_pass_and_lines_stay_where_they_are() -> None:
         (["", "%%time", "opt.step()"], ["", "", "opt.step()"]),
         (["%%capture out", "!ls", "f()"], ["", "pass", "f()"]),
         (["?opt", "opt??"], ["pass", "pass"]),
+        (["!ls", "f()  # why?", "  # or here?"], ["pass", "f()  # why?", "  # or here?"]),
+        (["!ls", "# x = !ls", "x = y == %s"], ["pass", "# x = !ls", "x = y == %s"]),
         (["", "  "], ["", "  "]),
         ([], []),
     ],

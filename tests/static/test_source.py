@@ -146,3 +146,15 @@ def test_the_users_own_warnings_are_not_ours_to_give() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read(b"pattern = '\\d'\nx = 1 is 1\n")
+
+
+def test_a_script_for_ipython_is_read_with_its_lines() -> None:
+    script = "%matplotlib inline\r\nif ok:\r\n    !ls\r\n    opt.step()\r\n"
+    source = read(script.encode())
+    step = source.tree.body[-1].body[-1]  # type: ignore[attr-defined]
+    assert (source.spot(step).line, source.segment(step)) == (4, "opt.step()")
+    assert source.text == script
+
+
+def test_a_script_for_ipython_that_is_wrong_besides_is_refused_with_the_line() -> None:
+    assert refusal(b"!ls\nfor x in\n").startswith("a.py:2: not checked, Python cannot parse it")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 
 # `%%time` and the like run the rest of the cell as Python; other `%%` cells are not Python
 PYTHON_CELL_MAGICS = frozenset({"capture", "prun", "time", "timeit", "python", "python3"})
 QUOTES = ('"""', "'''", '"', "'")
+_HELP = re.compile(r"[\w.*%\[\]\"'= ]+\?{1,2}")  # `opt.step?`, and no comment that asks something
+_ASSIGNED = re.compile(r"([\w.,\[\]\"' ]+)=\s*(!|%(?!=))")
 
 
 def neutralise(lines: list[str]) -> list[str]:
@@ -30,16 +33,17 @@ def neutralise(lines: list[str]) -> list[str]:
 
 def _maybe_magic(line: str) -> bool:
     text = line.strip()
-    return text[:1] in ("%", "!", "?") or text.endswith("?") or _assigned_magic(text) is not None
+    return (
+        text[:1] in ("%", "!", "?")
+        or (text.endswith("?") and _HELP.fullmatch(text) is not None)
+        or _assigned_magic(text) is not None
+    )
 
 
 def _assigned_magic(text: str) -> str | None:
     """Return the target of `files = !ls` or `t = %timeit -o f()`, else None."""
-    target, equals, value = text.partition("=")
-    value = value.lstrip()
-    if equals and value[:1] in ("!", "%") and not value.startswith("%="):
-        return target.rstrip()
-    return None
+    assigned = _ASSIGNED.match(text)
+    return assigned[1].rstrip() if assigned else None
 
 
 def _parses(lines: list[str]) -> bool:

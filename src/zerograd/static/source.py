@@ -220,6 +220,12 @@ def parse_tree(text: str, path: str) -> ast.Module:
         renamed = _OLD_ASYNC.sub("ASYNC", text)
         if renamed != text:
             return parse_tree(renamed, path)
+        # A script for IPython, or written out of a notebook.
+        from zerograd.static.magics import neutralise
+
+        harmless = "\n".join(neutralise(split_lines(text)))
+        if harmless != text:
+            return parse_tree(harmless, path)
         raise UnreadableSourceError(
             f"{path}{f':{cause.lineno}' if cause.lineno else ''}: not checked, {_why(cause)}"
         ) from None
