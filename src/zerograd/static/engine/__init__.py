@@ -24,7 +24,7 @@ from zerograd.static.engine.exclusive import ruled_out
 from zerograd.static.engine.flow import Flow
 from zerograd.static.engine.forgotten import forgotten
 from zerograd.static.engine.hooked import clipped_in_hooks
-from zerograd.static.engine.idle import idle, kept_idle
+from zerograd.static.engine.idle import idle, kept_idle, kept_unused
 from zerograd.static.engine.ir import Attempt, Branch, Loop, walk
 from zerograd.static.engine.judgement import Judgement
 from zerograd.static.engine.precision import filled_in_one_precision
@@ -85,6 +85,7 @@ def _findings(program: Program) -> Outcome:
     findings.extend(uncalled_findings(program))
     findings.extend(idle(program))
     findings.extend(kept_idle(program))
+    findings.extend(kept_unused(program))
     findings.extend(forgotten(program))
     findings.extend(unupdated(program))
     findings.extend(tail_unupdated(program))

@@ -21,6 +21,7 @@ from zerograd.static.engine.keys import (
 )
 from zerograd.static.engine.lending import add_up
 from zerograd.static.engine.marks import are_alternatives
+from zerograd.static.engine.meant import meant_for
 from zerograd.static.engine.picks import parted
 from zerograd.static.engine.values import Optimizer
 from zerograd.static.engine.words import is_loss_name, matches
@@ -59,6 +60,7 @@ class Buckets:
             if each.leaf and each.optimizer is not None
             for bucket in each.optimizer.keys or ()
         }
+        self._meant = meant_for(self.happenings)
         for each in self.happenings:
             each.event = self._event(each)
         parts = {id(node.part) for node in nodes if isinstance(node, Haze) and node.part}
@@ -375,7 +377,7 @@ class Buckets:
         holders = self._owners_in_sight(reach, node)
         if len([key for key in holders if not self.optimizers[key].is_by_hand]) == 1:
             proved = list(reach)  # there is no other that it could be meant for
-        return frozenset(self._owners_in_sight(proved, node))
+        return frozenset(self._owners_in_sight(proved, node) | self._meant.get(id(node), set()))
 
     def _hazed(self, node: Haze) -> tuple[str, ...]:
         if node.keys is None:

@@ -54,6 +54,7 @@ from zerograd.static.engine.words import (
     clears_by_name,
     clips_by_name,
     fills_by_name,
+    is_loss_name,
     is_optimizer_class,
     is_optimizer_name,
     is_scaler_name,
@@ -248,9 +249,9 @@ def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Val
 
 
 def _is_variable(frame: Frame, node: ast.Call) -> bool:
-    """Is it no class for all its capitals: `BCE_loss` and `D`, which were assigned here?"""
+    """Is it no class for all its capitals: `BCE_loss`, `MSELoss`, `D`, which were assigned here?"""
     name = node.func.id if isinstance(node.func, ast.Name) else ""
-    if len(name) > 2 and "_" not in name:
+    if len(name) > 2 and "_" not in name and not is_loss_name(name):
         return False
     return name in frame.locals or name in frame.closure or name in frame.globals
 

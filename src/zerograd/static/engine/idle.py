@@ -93,26 +93,63 @@ def kept_idle(program: Program) -> Iterator[Finding]:
                 )
 
 
+def kept_unused(program: Program) -> Iterator[Finding]:
+    """Yield the optimizers of a class that nobody clears or steps, while it steps others.
+
+    Their networks are asked where the class goes backward: those losses were meant for them.
+    """
+    unit = program.main
+    text = unit.source.text
+    if ".backward(" not in text or ".step(" not in text:
+        return
+    for cls in unit.classes.values():
+        made = _kept(cls)
+        stepped = set(_STEPPED.findall(text)) if len(made) > 1 else set()
+        if stepped.isdisjoint(made):
+            continue  # most of them
+        trained = {_weights(node) for name, node in made.items() if name in stepped}
+        for name, node in made.items():
+            if name in stepped or _weights(node) in trained or _is_named(text, name):
+                continue
+            if not _is_asked_for_a_loss(cls, node) or _BY_NAME.search(unit.text_of(cls.node)):
+                continue
+            if any(is_used(each, {name}, {"prepare"}) for each in ast.walk(unit.source.tree)):
+                continue
+            project = program.project
+            if project is None or not project.is_named_by_clearers(unit.source, name):
+                yield _finding(program, f"self.{name}", node)
+
+
+def _is_named(text: str, name: str) -> bool:
+    """Is it cleared or stepped under whatever name the object has there?"""
+    return f"{name}.step" in text or f"{name}.zero_grad" in text
+
+
+def _is_asked_for_a_loss(cls: ClassUnit, node: ast.Assign) -> bool:
+    """Is the network that it is built for called in a method that goes backward?"""
+    network = _weights(node).removesuffix(".parameters()")
+    texts = [cls.unit.text_of(each) for each in cls.methods.values()]
+    return any(f"{network}(" in text and ".backward(" in text for text in texts)
+
+
 def _is_scheduled(text: str, name: str) -> bool:
     """Is a scheduler made from this one, and that is stepped?"""
     made = re.search(rf"\bself\.(\w+)\s*=\s*[\w.]+\(\s*(?:\w+=)?self\.{name}\b", text)
     return made is not None and is_scheduler_name(made[1]) and f"self.{made[1]}.step(" in text
 
 
-def _kept(cls: ClassUnit) -> list[str]:
-    """Return the attributes that the methods of a class make optimizers."""
-    return [
-        name
+def _kept(cls: ClassUnit) -> dict[str, ast.Assign]:
+    """Return the attributes that the methods of a class make optimizers, and where."""
+    return {
+        name: each
         for name, assigners in cls.assigned().items()
         if is_optimizer_name(name)
         for assigner in assigners
-        if any(
-            isinstance(each, ast.Assign)
-            and path_of(each.targets[0]) == f"self.{name}"
-            and _makes_one(each.value, set())
-            for each in statements_in(cls.methods[assigner].body)
-        )
-    ]
+        for each in statements_in(cls.methods[assigner].body)
+        if isinstance(each, ast.Assign)
+        and path_of(each.targets[0]) == f"self.{name}"
+        and _makes_one(each.value, set())
+    }
 
 
 def _cleared_before_a_loss(cls: ClassUnit, name: str) -> ast.Call | None:
@@ -163,11 +200,16 @@ def _built(scope: FunctionNode, makers: set[str]) -> dict[str, ast.Assign]:
 
 
 def _makes_one(value: ast.AST, makers: set[str]) -> bool:
-    """Is it `optim.Adam(…)`, or a call of what stands for such a class?"""
+    """Is it `optim.Adam(…)`, a call of what stands for such a class, or of who makes one?"""
     if not isinstance(value, ast.Call) or not value.args:
         return False
     maker = path_of(value.func)
-    return bool(maker) and (is_optimizer_class(maker) or maker in makers)
+    if not maker or is_optimizer_class(maker) or maker in makers:
+        return bool(maker)
+    given = value.args[0]  # get_optimizer(net.parameters(), …)
+    return is_optimizer_name(maker) and path_of(getattr(given, "func", given)).endswith(
+        ".parameters"
+    )
 
 
 def _weights(node: ast.Assign) -> str:

@@ -16,6 +16,8 @@ from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.filled import is_filled, without_comments
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening
+from zerograd.static.engine.keys import touches
+from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.taken import is_taken_by_hand
 from zerograd.static.engine.words import is_scheduler_name, words_of
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 # what can be done with an optimizer that does not step it
 _HARMLESS = frozenset(
-    ("zero_grad", "param_groups", "state_dict", "load_state_dict", "add_param_group")
+    ("zero_grad", "param_groups", "state_dict", "load_state_dict", "add_param_group", "scaler")
 )
 # methods that may be handed an optimizer, some of which give it back
 _NO_STEP = frozenset(("unscale_", "unscale", "prepare", "setup_optimizers", "prepare_optimizer"))
@@ -39,6 +41,8 @@ _BETWEEN_RANKS = re.compile(r"\w*(?:reduce|broadcast)\w*\([^\n]*")  # in place, 
 _SAVING = re.compile(
     r"\bsave_\w*(?:models?|checkpoints?|state|weights|pretrained)\(|\btorch\.save\("
 )
+NEVER_STEPPED = "{owner} is cleared in every iteration, but never stepped"
+
 _DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.Set)
 
 
@@ -64,9 +68,8 @@ def unused(
             continue
         held = set(buckets.holdings[optimizer.key])
         others = steps.keys() - {optimizer.key}
-        if any(held & set(buckets.holdings[other]) for other in others):
-            continue
-        if not is_filled(node, buckets):
+        shared = any(held & set(buckets.holdings[other]) for other in others)
+        if not (_is_for_others(node, buckets) if shared else is_filled(node, buckets)):
             continue
         needed = _needed(node, own, flow, fixed)
         instead = any(_is_without_scheduler(each, program, atoms) for each in needed)
@@ -76,12 +79,36 @@ def unused(
             text = without_comments(node.unit.source.lines)
             certain = handed is Handed.TO_NOBODY and not _measures(text) and not program.entrusted
             certain = certain and not is_taken_by_hand(node)  # a worker's, that others step on
-            yield replace(_finding(node, node.name, certain, instead), trail=_trail(node, buckets))
+            found = _finding(node, node.name, certain, instead)
+            if shared:
+                yield replace(found, message=NEVER_STEPPED.format(owner=node.name))
+            else:
+                yield replace(found, trail=_trail(node, buckets))
     for owner in buckets.optimizers.keys() - steps.keys() - told:
         yield from _cleared_among_others(owner, buckets)
     for owner, own in steps.items():
         if owner not in told and len(steps) == 1:
             yield from _waits_in_vain(owner, own, buckets, flow, fixed)
+
+
+def _is_for_others(clear: Happening, buckets: Buckets) -> bool:
+    """Is the next thing in the loop a loss that surely fills other weights than those it holds?
+
+    The loss is its own, one would think, and it was given another's weights by mistake.
+    """
+    here = [each for each in buckets.happenings if each.loop is clear.loop]
+    loss = next(iter(here[here.index(clear) + 1 :]), None)
+    return (
+        clear.loop is not None
+        and not clear.loop.pseudo
+        and loss is not None
+        and loss.kind is EventKind.BACKWARD
+        and loss.guards == clear.guards
+        and clear.event is not None
+        and loss.sure
+        and bool(loss.keys)
+        and not any(touches(key, b) for key in loss.keys or () for b in clear.event.buckets)
+    )
 
 
 def _cleared_among_others(owner: str, buckets: Buckets) -> Iterator[Finding]:
@@ -243,7 +270,8 @@ def _handed_on(program: Program, node: Happening, steps: list[Happening]) -> Han
     parts_of = node.unit.parts_of
     places = [(node.name, parts_of(around[-1]) if around else _outside_functions(tree))]
     # else it is a parameter of that function, unless a function here hands it on to this one
-    if node.optimizer.keys is not None or len(node.frames) > 1:
+    elsewhere = node.optimizer.keys is not None or len(node.frames) > 1
+    if elsewhere and not (around and _binds(around[-1], node.name)):
         places.append((node.optimizer.key, parts_of(tree)))
     listed = {id(each.iter) for each in statements if isinstance(each, ast.For)}
     for known, kinds, handed in (
@@ -261,6 +289,15 @@ def _handed_on(program: Program, node: Happening, steps: list[Happening]) -> Han
         ):
             return handed
     return Handed.AWAY
+
+
+def _binds(function: FunctionNode, name: str) -> bool:
+    """Is it a variable of the function's own? One of that name elsewhere is another."""
+    return any(
+        isinstance(each, ast.Assign)
+        and any(isinstance(target, ast.Name) and target.id == name for target in each.targets)
+        for each in statements_in(function.body)
+    )
 
 
 def _outside_functions(tree: ast.Module) -> list[ast.AST]:

@@ -1,0 +1,41 @@
+"""Whose a loss must be: the only one between an optimizer's own clear and its step.
+
+What it comes from need not be seen: the architecture's weights stand in the edges of a graph,
+and a step that came after its clear and this one loss is about this loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from zerograd.lifecycle.events import EventKind
+from zerograd.static.engine.ir import Happening
+
+_FILLING = (EventKind.BACKWARD, EventKind.ASSIGN)
+
+
+def meant_for(happenings: Sequence[Happening]) -> dict[int, set[str]]:
+    """Return, by the backward's id, the owners that clear before it and step after it at once."""
+    found: dict[int, set[str]] = {}
+    since: dict[str, tuple[Happening, list[Happening]]] = {}  # the clear, and the losses after it
+    for each in happenings:
+        owner = each.optimizer.key if each.optimizer is not None else ""
+        if each.kind is EventKind.CLEAR and owner:
+            since[owner] = each, []
+        elif each.kind in _FILLING:
+            for _, losses in since.values():
+                losses.append(each)
+        elif each.kind is EventKind.STEP and owner in since:
+            clear, losses = since.pop(owner)
+            if len(losses) == 1 and _are_beside((clear, *losses, each)):
+                found.setdefault(id(losses[0]), set()).add(owner)
+    return found
+
+
+def _are_beside(events: Sequence[Happening]) -> bool:
+    """Do they come one after the other, wherever one of them comes?"""
+    one = events[0]
+    return all(
+        each.loop is one.loop and each.unit is one.unit and each.guards == one.guards
+        for each in events
+    )
