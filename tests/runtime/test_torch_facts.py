@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
+from torch.optim.optimizer import register_optimizer_step_pre_hook  # noqa: E402
 
 from zerograd.runtime import engine, torch_facts  # noqa: E402
 
@@ -252,3 +253,24 @@ def test_what_is_there_has_a_norm(values):
     (norm,) = torch_facts.norms([values])
     assert norm == pytest.approx(3**0.5 * abs(complex(values[0])), rel=1e-6, abs=0)
     assert torch_facts.norms([torch.zeros_like(values), values]) == [0.0, norm]
+
+
+def test_a_step_that_calls_its_base_class_has_hooks_around_both():
+    around = []
+
+    class Own(torch.optim.SGD):
+        def step(self, closure=None):
+            return super().step(closure)
+
+    parameter = nn.Parameter(torch.ones(1))
+    torch.optim.SGD([parameter], lr=0.1)
+    own = Own([parameter], lr=0.1)
+    handle = register_optimizer_step_pre_hook(
+        lambda optimizer, *_: around.append(torch_facts.steps_around(id(optimizer)))
+    )
+    try:
+        own.step()
+    finally:
+        handle.remove()
+    assert around == [1, 2]
+    assert torch_facts.steps_around(id(own)) == 0

@@ -231,6 +231,8 @@ def _ticking() -> tuple[Any, Any, Any, Callable[[Ride | Standstill], None]]:
             listener.step_begins(optimizer, closure is not None)
         if closure is None or not callable(closure):
             return None
+        if torch_facts.steps_around(id(optimizer)) > 1:
+            return None  # the step around this one hears what it was given
         heard = _heard_closure(optimizer, closure)
         if len(args) > 1:
             return (args[0], heard, *args[2:]), kwargs

@@ -44,7 +44,8 @@ class Steps:
         stack = self._open.setdefault(threading.get_ident(), [])
         if stack and stack[-1].number != id(optimizer):
             self.go_on()
-        while any(each.number == id(optimizer) for each in stack):
+        own = max(torch_facts.steps_around(id(optimizer)) - 1, 0)
+        while sum(each.number == id(optimizer) for each in stack) > own:
             stack.pop()  # a step that raised never said that it ended
         owner = recorder.owners.of(optimizer, backwards.around() is not None)
         if owner is None:
@@ -60,12 +61,23 @@ class Steps:
         outer = next((each.owner for each in stack if each.owner.mask & owner.mask), None)
         opened = _Open(id(optimizer), owner, site)
         stack.append(opened)
+        if own:
+            # It is what the step around it calls of its base class, and has the same hooks.
+            self._go_inside(stack, opened)
+            return
         if outer is not None and outer is not owner:
             recorder.owners.stand_for(owner, outer)
         elif outer is None and not has_closure:
             opened.waits = torch_facts.has_step_hooks(optimizer)
             if not opened.waits:
                 self._take(owner, optimizer, site, is_plain=True)
+
+    def _go_inside(self, stack: list[_Open], inner: _Open) -> None:
+        """Let the inner step wait for the user's hooks in the place of the one around it."""
+        for each in stack:
+            if each.number == inner.number and each.waits:
+                each.waits = False
+                inner.waits, inner.site = True, each.site
 
     def _is_for_others(self, site: Site) -> bool:
         """Is it a step that `Join` takes, with nothing in it, for ranks that still have data?

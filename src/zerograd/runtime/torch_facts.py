@@ -29,6 +29,11 @@ _LEAF_NODE = type(autograd_graph.get_gradient_edge(torch.zeros(1, requires_grad=
 _AS_DISABLED = "__dynamo_disable"  # where torch keeps a function's disabled form
 _AFTER_STEP = "post_hook"  # a variable of the function around each step, once that is done
 _BACKWARD_CODE: CodeType = torch.autograd.backward.__code__
+_STEP_CODE = next(  # of the function that torch puts around the step of each class
+    each
+    for each in torch.optim.Optimizer.profile_hook_step.__code__.co_consts
+    if isinstance(each, CodeType)
+)
 ENGINE_CODE: CodeType = autograd_graph._engine_run_backward.__code__
 ENGINE_ROOTS = ENGINE_CODE.co_varnames[0]  # what it calls the tensors that it begins at
 
@@ -291,6 +296,20 @@ def is_in_step_hook(optimizer: Any) -> bool:
             return frame.f_code is not body and _AFTER_STEP not in around.f_locals
         frame = around
     return False
+
+
+def steps_around(number: int) -> int:
+    """Return how many steps of one optimizer, given by its id, are under way in this thread.
+
+    A step that calls its base class's has torch's hooks around both.
+    """
+    count = 0
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code is _STEP_CODE and id(frame.f_locals.get("self")) == number:
+            count += 1
+        frame = frame.f_back
+    return count
 
 
 def has_step_hooks(optimizer: Any) -> bool:
