@@ -44,6 +44,8 @@ SPLITS = {  # name in the corpus -> folder
     "eighth-held-out": "eighth_held_out",
     "ninth-development": "ninth_dev",
     "ninth-held-out": "ninth_held_out",
+    "tenth-development": "tenth_dev",
+    "tenth-held-out": "tenth_held_out",
 }
 
 
