@@ -30,8 +30,8 @@ def either(program: Program, test: Test, then: Value, otherwise: Value) -> Value
     """Return one value for what a name holds where the test is true, and where not.
 
     Of two optimizers it stays known which is which: each is cleared, and stepped, on its own way.
-    So it does of two losses that come from different networks, and of a flag, which says
-    afterwards what the test said.
+    So it does of two losses that come from different networks, or of which one is scaled, and of a
+    flag, which says afterwards what the test said.
     """
     flag = _flag(test, then, otherwise)
     if flag is not None:
@@ -41,7 +41,8 @@ def either(program: Program, test: Test, then: Value, otherwise: Value) -> Value
         value.there = settled(program, test if value is then else test.negated())
         return value
     if type(value) is Tensor and type(then) is Tensor and type(otherwise) is Tensor:
-        if then.deps - otherwise.deps and otherwise.deps - then.deps:
+        others = then.deps - otherwise.deps and otherwise.deps - then.deps
+        if others or then.scaler != otherwise.scaler:
             value.choice = test, then, otherwise
         return value
     if type(value) is not Optimizer and type(value) is not Named:

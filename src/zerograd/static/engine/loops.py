@@ -11,7 +11,7 @@ from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.conditions import test_of
 from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.expressions import evaluate, evaluate_parts
-from zerograd.static.engine.frame import Frame, path_of
+from zerograd.static.engine.frame import Frame, path_of, plain_name
 from zerograd.static.engine.given import peek
 from zerograd.static.engine.ir import (
     BREAK,
@@ -44,6 +44,7 @@ from zerograd.static.engine.values import (
     Value,
 )
 
+_COUNTED = {"range": 1, "islice": 2}  # arguments of what goes round as often as its last one says
 _TELLING = frozenset(("print", "append", "info", "log", "item", "write", "format", "round", "len"))
 MOST_UNROLLED = 6  # items of a known list that a loop is written out for
 
@@ -247,14 +248,9 @@ def _jumps(body: list[ast.stmt]) -> bool:
 
 def _runs_once(frame: Frame, source: ast.expr) -> bool:
     """Is it `range(1)`, or in another loop `range(D_STEPS)` with a constant that is 1?"""
-    if not (
-        isinstance(source, ast.Call)
-        and isinstance(source.func, ast.Name)
-        and source.func.id == "range"
-        and len(source.args) == 1
-    ):
+    if not isinstance(source, ast.Call) or _COUNTED.get(plain_name(source)) != len(source.args):
         return False
-    times = source.args[0]
+    times = source.args[-1]
     if isinstance(times, ast.Constant):
         return times.value == 1
     known = peek(frame, times) if frame.loop is not None else NOTHING
