@@ -110,6 +110,15 @@ def test_a_function_is_judged_however_many_were_read_before_it() -> None:
     assert found == ["ZG101"]
 
 
+def test_a_function_that_is_called_after_too_many_others_is_read_for_itself() -> None:
+    wrong = "def train(net, opt, data):\n    for x in data:\n        net(x).sum().backward()\n"
+    source = f"{SETTING}{wrong}        opt.step()\ndef look(x):\n    x.backward()\n"
+    calls = "".join(f"look({number})\n" for number in range(450))
+    made = "net = nn.Linear(2, 2)\nopt = optim.SGD(net.parameters(), lr=0.1)\n"
+    found = zerograd.check_source(f"{source}{calls}{made}train(net, opt, [])\n", "many.py")
+    assert [(each.rule.code, each.spot.line) for each in found] == [("ZG101", 7)]
+
+
 def test_many_optimizers_are_compared_with_each_network_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

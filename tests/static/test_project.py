@@ -518,3 +518,50 @@ def test_amp_of_a_copy_of_apex_in_the_project_is_known_by_name(tree: Path) -> No
     assert [(each.rule.code, each.spot.line) for each in check_paths(["train.py"])] == [
         ("ZG101", 10)
     ]
+
+
+HANDLER = """\
+# on_step_end(state) is handed state.grad_norm, after backward() and .step()
+class Handler:
+    def __init__(self, callbacks):
+        self.callbacks = list(callbacks)
+
+    def on_step_end(self, state):
+        self._call("on_step_end", state)
+
+    def _call(self, event, state):
+        for each in self.callbacks:
+            getattr(each, event)(state)
+"""
+TRAINER = """\
+import torch
+from elsewhere import Shown
+from handler import Handler
+
+class State:
+    step = 0
+
+class Trainer:
+    def __init__(self, net):
+        self.net = net
+        self.opt = torch.optim.Adam(net.parameters())
+        self.state = State()
+        self.handler = Handler([Shown()])
+
+    def fit(self, loader):
+        for _ in range(9):
+            CLEAR
+            for x in loader:
+                self.net(x).sum().backward()
+                self.opt.step()
+                self.handler.on_step_end(self.state)
+"""
+
+
+@pytest.mark.parametrize(("clear", "codes"), [("self.opt.zero_grad()", ["ZG101"]), ("print()", [])])
+def test_callbacks_in_a_module_of_their_own_clear_only_for_who_does_not(
+    tree: Path, clear: str, codes: list[str]
+) -> None:
+    (tree / "handler.py").write_text(HANDLER)
+    (tree / "train.py").write_text(TRAINER.replace("CLEAR", clear))
+    assert [each.rule.code for each in check_paths(["train.py"]).findings] == codes

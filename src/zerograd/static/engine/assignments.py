@@ -17,7 +17,7 @@ from zerograd.static.engine.ir import (
     Haze,
     Reset,
 )
-from zerograd.static.engine.items import appended
+from zerograd.static.engine.items import appended, put_item
 from zerograd.static.engine.keepers import keep, take_parameters
 from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.training import clear
@@ -306,6 +306,8 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
             owner.items[place] = program.christened(frame, value, path_of(target))
         elif isinstance(owner, Named) and isinstance(value, Optimizer):
             program.christened(frame, value, path_of(target))
+        elif isinstance(owner, Several) and isinstance(value, Tensor) and value.deps:
+            put_item(owner, index, value)
         elif isinstance(target.value, ast.Name) and isinstance(value, Tensor) and value.deps:
             _write_into(frame, target.value.id, owner, index, value)
 

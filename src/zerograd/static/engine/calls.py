@@ -58,6 +58,7 @@ from zerograd.static.engine.words import (
     is_optimizer_class,
     is_optimizer_name,
     is_scaler_name,
+    resets_neurons,
     words_of,
 )
 from zerograd.static.engine.wrappers import by_wrapper
@@ -70,8 +71,7 @@ def call(frame: Frame, node: ast.Call) -> Value:
     """Return what a call gives; the events it sets off go to the frame."""
     function = node.func
     if type(function) is ast.Attribute:
-        program = frame.program
-        base = program.evaluate(frame, function.value)
+        base = frame.program.evaluate(frame, function.value)
         return _method(frame, node, base, function.attr)
     callee = frame.program.evaluate(frame, function)
     return _call_value(frame, node, callee)
@@ -146,8 +146,7 @@ def _unknown(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) 
 
 def _may_construct(node: ast.Call) -> bool:
     """`getattr(optim, name)(params)` and `OPTIMIZERS[name](params)` make optimizers."""
-    text = ast.dump(node.func)
-    return "optim" in text.lower()
+    return "optim" in ast.dump(node.func).lower()
 
 
 def _is_asked_by_name(node: ast.Call) -> bool:
@@ -182,7 +181,8 @@ def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -
     if clears_by_name(name):
         clear(frame, node, Several(arguments.positional), arguments)
         return NOTHING
-    if dotted.startswith(("torch.", "math.", "numpy.", "os.", "time.")):
+    computes = dotted.startswith(("torch.", "math.", "numpy.", "os.", "time."))
+    if computes or resets_neurons(dotted):
         return arguments.computed()
     if frame.program.has_several_optimizers and _has_networks(frame, arguments):
         function = frame.program.plain_function(frame.unit, node.func)

@@ -86,7 +86,7 @@ def _inherited(program: Program, cls: ClassUnit) -> Iterator[tuple[ClassUnit, Fu
     found: dict[str, str] = {}  # what those have in them that stand in front
     for each in program.lineage(cls):
         for name, method in each.methods.items():
-            if name not in found or _asks_above(found[name], name):
+            if name not in found or asks_above(found[name], name):
                 found[name] = each.unit.text_of(method)
                 yield each, method
 
@@ -101,7 +101,7 @@ def _is_called(text: str, cls: ClassUnit, method: FunctionNode, block: Block) ->
     )
 
 
-def _asks_above(text: str, name: str) -> bool:
+def asks_above(text: str, name: str) -> bool:
     """Does a method call the one that it hides: `super().step()`, `Base.step(self)`?"""
     return bool(re.search(rf"(?:super\([^()]*\)|\b[A-Z]\w*)\.{name}\s*\(", text))
 

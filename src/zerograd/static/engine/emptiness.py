@@ -17,6 +17,7 @@ from zerograd.static.engine.endings import leaves
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening, Loop
 from zerograd.static.engine.keys import touches
+from zerograd.static.engine.marks import happens_wherever
 from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.words import is_loss_name, words_of
 
@@ -208,7 +209,8 @@ def _is_surely_empty(step: Happening, buckets: Buckets, program: Program) -> boo
             return False
         before = backwards
     else:
-        before = [each for each in backwards if _comes_before(each, step, mine)]
+        order = _since_clear(step, mine, buckets)
+        before = [each for each in order if _comes_before(each, step, mine)]
     return all(each.sure and each.through and each.through <= program.made for each in before)
 
 
@@ -228,10 +230,30 @@ def _is_in(loop: Loop | None, outer: Loop) -> bool:
     return loop is not None
 
 
+def _since_clear(step: Happening, mine: set[str], buckets: Buckets) -> list[Happening]:
+    """Return what happens from the last clear on that each step is made after.
+
+    What a loss before it may have filled, and was not understood to, is gone as well.
+    """
+    order = buckets.happenings[: buckets.happenings.index(step)]
+    for place in range(len(order) - 1, -1, -1):
+        each = order[place]
+        if (
+            each.kind is EventKind.CLEAR
+            and each.loop is step.loop
+            and each.event is not None
+            and mine <= set(each.event.buckets)
+            and happens_wherever(each, step)
+        ):
+            return order[place:]
+    return buckets.happenings
+
+
 def _comes_before(backward: Happening, step: Happening, mine: set[str]) -> bool:
     """Is it a backward in the round of the step, before it, that fills others only?"""
     return (
-        backward.loop is step.loop
+        backward.kind is EventKind.BACKWARD
+        and backward.loop is step.loop
         and backward.spot.path == step.spot.path
         and backward.spot.line < step.spot.line
         and backward.event is not None

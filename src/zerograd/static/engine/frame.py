@@ -89,6 +89,10 @@ class Frame:
     def emit(self, node: Node) -> None:
         self.out.append(node)
 
+    def is_cleared(self) -> bool:
+        """Does the module, or the one that is judged, clear by itself?"""
+        return self.unit.clears() or self.program.main.clears()
+
     def asks_parameters_of(self, path: str) -> bool:
         """Is it asked for its parameters, which no tensor has?"""
         return bool(path) and f"{path}.parameters(" in self.unit.source.text

@@ -68,6 +68,15 @@ def appended(frame: Frame, item: Value) -> Value:
     return part
 
 
+def put_item(row: Several, index: Value, item: Value) -> None:
+    """`actions[i] = actor(x)`: it stands in the place of another, or of one of the others."""
+    place = index.value if isinstance(index, Constant) else None
+    if isinstance(place, int) and -len(row.items) <= place < len(row.items) and not row.open:
+        row.items[place] = item
+    else:
+        row.items.append(item)
+
+
 def items_by(frame: Frame, base: Several | Mapping, name: str, arguments: Arguments) -> Value:
     """Return what a method of a list or of a dict gives, and put in what it is handed."""
     first = arguments.first()

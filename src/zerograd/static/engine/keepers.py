@@ -31,6 +31,7 @@ _READING = frozenset(
     (
         *("state", "dict", "save", "load", "log", "logger", "print", "checkpoint", "checkpointer"),
         *("saver", "writer", "summary", "show", "plot", "ema", "average", "get", "set", "count"),
+        *("unwrap", "unwrapped"),
         *("monitor", "track", "tracker", "watch", "info", "freeze", "stop", "stopping", "early"),
         *("step", "update", "eval", "test", "validate", "register", "describe", "history"),
         *("observe", "observer", "record", "recorder", "report", "reporter", "inspect", "display"),
@@ -106,7 +107,7 @@ def _only_looks_on(name: str) -> bool:
 
 def ask_trusted(frame: Frame, path: str, name: str) -> None:
     """A hook of who was handed the trainer: it clears, where nobody else in the file does."""
-    if not frame.program.entrusted or not frame.bare or frame.unit.clears():
+    if not frame.program.entrusted or not frame.bare or frame.is_cleared():
         return
     hooked = not path or not HOOKS.isdisjoint((*words_of(path), *words_of(name)))
     if (hooked or path in frame.program.keepers) and not _only_looks_on(name):

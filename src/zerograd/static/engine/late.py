@@ -69,13 +69,35 @@ def _is_computed_before(backward: Happening, step: Happening) -> bool:
     if unit is not step.unit or not isinstance(call, ast.Call):
         return False
     loss = call.func.value if isinstance(call.func, ast.Attribute) else None
-    if not isinstance(loss, ast.Name):
-        return False
+    parts = _made_of(loss)
     stored = [
         each.lineno
         for each in unit.statements()
         if isinstance(each, ast.Assign | ast.AugAssign | ast.AnnAssign)
         and each.lineno < backward.spot.line
-        and loss.id in names_stored([each])
+        and not parts.isdisjoint(names_stored([each]))
     ]
     return bool(stored) and max(stored) < step.spot.line < backward.spot.line
+
+
+def _made_of(loss: ast.expr | None) -> frozenset[str]:
+    """Return the names that a loss is put together of: `(a + 2 * b)`, `scaler.scale(a)`.
+
+    None where something is called to compute it: then it is not there before.
+    """
+    if isinstance(loss, ast.Call) and isinstance(loss.func, ast.Attribute):
+        scaled = loss.func.attr == "scale" and len(loss.args) == 1
+        if loss.args and not scaled:
+            return frozenset()
+        return _made_of(loss.args[0] if scaled else loss.func.value)
+    if isinstance(loss, ast.BinOp):
+        sides = [each for each in (loss.left, loss.right) if not isinstance(each, ast.Constant)]
+        found = [_made_of(each) for each in sides]
+        return frozenset[str]().union(*found) if all(found) else frozenset()
+    if isinstance(loss, ast.UnaryOp):
+        return _made_of(loss.operand)
+    if isinstance(loss, ast.Subscript):
+        return _made_of(loss.value)
+    if isinstance(loss, ast.Attribute):
+        return frozenset((f".{loss.attr}",)) | _made_of(loss.value)
+    return frozenset((loss.id,)) if isinstance(loss, ast.Name) else frozenset()

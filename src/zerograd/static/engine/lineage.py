@@ -24,6 +24,7 @@ _MODULE_BASE = re.compile(r"(Module|Model|Net|Network|PreTrainedModel|nn\.\w+)$"
 _MOST_CALLED = 8  # methods of an optimizer that are looked into
 _STEPS = re.compile(r"step\(")
 _CLEARS = re.compile(r"zero_grad\(|\.\w*grad\b")
+_EMPTIES = re.compile(r"zero_grad\(|\.grad(?:\.data)?(?:\s*=[^=]|\.zero_)")
 _ON_ITSELF = re.compile(r"\bself\.(\w+)\(|(?<![\w.])(\w+)\(\s*self\b")
 
 
@@ -175,6 +176,14 @@ class Lineage(Names):
             for each in lineage
             for base in each.bases
         )
+
+    def is_written_out(self, cls: ClassUnit) -> bool:
+        """Is it an optimizer of nobody's make: it updates by hand, and its clear is its own?"""
+        methods = {name for each in self.lineage(cls) for name in each.methods}
+        if not methods >= {"step", "zero_grad"}:
+            return False
+        text = self.text_of_step(cls)
+        return ".grad" in text and not _STEPS.search(text) and not _EMPTIES.search(text)
 
     def is_scheduler(self, cls: ClassUnit) -> bool:
         """Is it made from a scheduler of torch, whose step() moves the learning rate only?"""

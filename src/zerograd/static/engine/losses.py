@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import EventKind, Spot
 from zerograd.lifecycle.state import BucketState, Drop
 from zerograd.static.engine.ir import Happening, Haze, walk
+from zerograd.static.engine.marks import happens_wherever
 from zerograd.static.engine.taken import is_taken_by_hand
 
 if TYPE_CHECKING:
@@ -65,10 +66,10 @@ class LostLosses:
             if clear.kind is not EventKind.CLEAR or clear.spot not in clears:
                 continue
             looked_at = any(each.kind is EventKind.TOUCH for each in here[:number])
-            if always and (looked_at or not _is_always_before(clear, step)):
+            if always and (looked_at or not happens_wherever(clear, step)):
                 continue
             before = {
-                each.spot for each in here[:number] if not always or _is_always_before(each, step)
+                each.spot for each in here[:number] if not always or happens_wherever(each, step)
             }
             for state in self._held(clear, buckets):
                 for each in reversed(state.contributions):
@@ -220,10 +221,6 @@ class LostLosses:
         for bucket in buckets:
             for number, _ in reached.get(bucket, ()):
                 yield self._flow.states[number][0]
-
-
-def _is_always_before(each: Happening, step: Happening) -> bool:
-    return each.guards <= step.guards and each.behind <= step.behind and each.frames == step.frames
 
 
 def _may_be_used_between(loss: Happening, clear: Happening, mine: set[str]) -> bool:

@@ -100,3 +100,10 @@ def are_alternatives(one: Happening, other: Happening) -> bool:
         and lines[1] <= (each.end_lineno or 0)
         for each in one.unit.statements()
     )
+
+
+def happens_wherever(each: Happening, other: Happening) -> bool:
+    """Is `each` done in every round that comes to `other`, in the same function?"""
+    return (
+        each.guards <= other.guards and each.behind <= other.behind and each.frames == other.frames
+    )

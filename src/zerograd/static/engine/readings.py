@@ -109,11 +109,12 @@ class Readings(Lineage):
         self, frame: Frame, node: ast.AST, function: Function, arguments: Arguments
     ) -> Value:
         """Follow a call into a function of the project and return what it gives back."""
-        self.called.add(id(function.node))
-        if isinstance(function.node, FunctionNode) and function.node.decorator_list:
+        given = function.node
+        if isinstance(given, FunctionNode) and given.decorator_list:
             function = with_decorators(self, function)
         body = function.node
-        self.called.add(id(body))
+        new = {id(given), id(body)} - self.called
+        self.called |= new
         arguments = arguments.after(function.given, function.named)
         if not self._is_worth_reading(function, arguments):
             return self._computed_by(arguments)
@@ -124,6 +125,8 @@ class Readings(Lineage):
             or (self.fuel < self._kept and function.unit is not self.main)
         ):
             self.unresolved += 1
+            if id(body) not in self._reading:
+                self.called -= new  # it is still to be read, for itself
             optimizers = arguments.optimizers()
             if optimizers:
                 frame.emit(Haze(keys_of(Several(optimizers)), whole=True))
@@ -321,7 +324,7 @@ class Readings(Lineage):
             else:
                 found = None
             if isinstance(found, Class):
-                if self.is_optimizer(found.unit):
+                if self.is_optimizer(found.unit) or self.is_written_out(found.unit):
                     return self.named_optimizer(name)
                 return Instance(found.unit, name)
             text = path_of(annotation)

@@ -114,8 +114,10 @@ def hand_scaler(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -
 
 def run_scaler(frame: Frame, node: ast.Call, arguments: Arguments, name: str) -> Value:
     """`loss_scaler(loss, optimizer, …)`: backward, unscale, clip, step and update in one."""
-    fill(frame, node, arguments.first(), Arguments.none())
     optimizers = arguments.optimizers()
+    if not optimizers and not frame.bare:
+        return arguments.computed()  # `x = scaler(x)`: one of data, asked for what it makes of it
+    fill(frame, node, arguments.first(), Arguments.none())
     if not optimizers:
         return NOTHING
     guard = next(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.static.engine.classes import ClassUnit
 from zerograd.static.engine.definitions import Function, Instance
+from zerograd.static.engine.elsewhere import asks_above
 
 if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
@@ -36,7 +37,9 @@ def _inherited_by(program: Program, cls: ClassUnit) -> Iterator[tuple[Function, 
     inherited: dict[str, ClassUnit] = {}
     for base in program.lineage(cls)[1:]:
         for name in base.methods:
-            if name not in cls.methods:
+            own = cls.methods.get(name)
+            # `def train(self): super().train(self.epochs)` only hands on
+            if own is None or (name not in reached and asks_above(unit.text_of(own), name)):
                 inherited.setdefault(name, base)
     calls = {
         name: set(_OWN_CALL.findall(base.unit.text_of(base.methods[name])))
@@ -51,5 +54,5 @@ def _inherited_by(program: Program, cls: ClassUnit) -> Iterator[tuple[Function, 
     instance = Instance(cls, "self")
     for name in inherited:
         if name in found - inner and name != "__init__":
-            base = inherited[name]
-            yield Function(base.methods[name], base.unit, bound=instance, owner=base), cls
+            owner = cls if name in cls.methods else inherited[name]
+            yield Function(owner.methods[name], owner.unit, bound=instance, owner=owner), cls

@@ -186,7 +186,7 @@ def clear_by_hook(frame: Frame, path: str, arguments: Arguments) -> None:
     given = any(isinstance(each, Instance) for each in arguments.all())
     if (hooked or given) and project is not None and project.is_cleared_in(frame.unit.source, name):
         frame.emit(Haze(None, whole=True))
-    elif hooked and (given or frame.program.entrusted) and not frame.unit.clears():
+    elif hooked and (given or frame.program.entrusted) and not frame.is_cleared():
         frame.emit(Haze(None, whole=True))  # the trainer is handed over, and nobody else clears
 
 
@@ -195,7 +195,7 @@ def inherited(frame: Frame, name: str, arguments: Arguments) -> None:
     words = words_of(name)
     hooked = not HOOKS.isdisjoint(words) or is_emptying(name)
     hooked = hooked and not arguments.all()  # else it looks at what it is handed
-    if frame.bare and hooked and _INERT.isdisjoint(words) and not frame.unit.clears():
+    if frame.bare and hooked and _INERT.isdisjoint(words) and not frame.is_cleared():
         frame.emit(Haze(None, whole=True))
 
 

@@ -163,6 +163,7 @@ FOREIGN = frozenset(
         *("jax", "mlx", "paddle", "tinygrad", "warp"),
     )
 )
+_OF_SPIKES = frozenset(("spikingjelly", "snntorch", "norse", "bindsnet", "braincog"))
 _DATA = frozenset(
     ("loader", "loaders", "dataloader", "dataloaders", "dataset", "datasets", "batches")
 )
@@ -229,6 +230,11 @@ def is_only_a_scheduler(path: str) -> bool:
 def is_scaler_name(path: str) -> bool:
     """Does the name suggest a loss scaler?"""
     return not _SCALER_WORDS.isdisjoint(words_of(path))
+
+
+def resets_neurons(dotted: str) -> bool:
+    """Is it `spikingjelly….reset_net`, say? What neurons remember is emptied, and no gradient."""
+    return dotted.split(".", 1)[0] in _OF_SPIKES and "reset" in words_of(dotted)
 
 
 @_remembered
