@@ -121,6 +121,32 @@ def scales_near(spot: Spot) -> bool:
     return any(True for _ in _statements(_scope(tree, spot.line), "scale"))
 
 
+def is_kept_near(spot: Spot) -> bool:
+    """Is what `.grad` held kept elsewhere around `spot`, or written back into it?
+
+    `kept.append(p.grad.clone())`, then `p.grad.copy_(sum_of(kept))`: nothing is lost by a clear
+    in between. In the function around it, and in those of the file that it calls.
+    """
+    try:
+        tree = ast.parse("".join(linecache.getlines(spot.path)))
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    scopes = _reached(_scope(tree, spot.line), tree)
+    return any(_keeps(each) for scope in scopes for each in ast.walk(scope))
+
+
+def _keeps(node: ast.AST) -> bool:
+    """Is it `p.grad.clone()`, `kept.append(p.grad)`, `p.grad.copy_(g)` or `p.grad.data = g`?"""
+    if isinstance(node, ast.Assign):
+        return any(_mentions_grad(each) and not _is_grad(each) for each in node.targets)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    if node.func.attr in ("append", "extend"):
+        return any(_is_grad(getattr(each, "elt", each)) for each in node.args)
+    written = node.func.attr in ("clone", "copy_", "set_") and _mentions_grad(node.func.value)
+    return written or node.func.attr == "_foreach_copy_"
+
+
 def only_adds_near(site: Site) -> bool:
     """Is all that is done to `.grad` by hand near `site` to add to it?
 

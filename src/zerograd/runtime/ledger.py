@@ -87,7 +87,7 @@ class Ledger:
         tries = self._tries[key] = self._tries.get(key, 0) + 1
         if tries > MOST_TRIES and tries & (tries - 1):
             return
-        if event is not None and self._is_meant(finding):
+        if event is not None and self._is_meant(finding, event):
             self._dropped.add(key)
             return
         if event is None and finding.rule.code == "ZG302" and self._is_told(finding):
@@ -97,7 +97,7 @@ class Ledger:
             return
         self._enter(self._in_words(finding, buckets, event))
 
-    def _is_meant(self, finding: Finding) -> bool:
+    def _is_meant(self, finding: Finding, event: Event) -> bool:
         """Are the backwards of the window no micro-batches that nobody divides?"""
         recorder, code = self.recorder, finding.rule.code
         window = recorder.memo.edge.closed if recorder is not None else None
@@ -111,6 +111,7 @@ class Ledger:
         # optimizer's gradients are assigned from it: an update by hand may well use it.
         return code == "ZG501" and (
             finding.owner.startswith("bucket#")
+            or any(map(hand_work.is_kept_near, (finding.spot, event.spot)))
             or all(recorder.callers.are_several(spot) for spot, _ in window.lost)
         )
 
