@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ CLEARED_LAST = (
 )
 CLEAR_AFTER = "call {owner}.zero_grad() right after {owner}.step() instead"
 
+_IS_A_NUMBER = re.compile(r"==-?\d+$")  # a count, or its remainder
+_IS_ONE_OF_TWO = re.compile(r"%2==[01]$")
 _ENDING = frozenset(("update", "step", "sync", "synced", "boundary", "optimizer", "gradient"))
 
 
@@ -71,7 +74,7 @@ class EarlyClears(Steppers):
             own = varying - {guard} - (node.behind & skips) - beside
             skipped = self._skipped(losses, skips | beside)
             sits_out = self._sits_out(owner, guard)
-            if sits_out and not guard.partition("|")[0].endswith("%2==0"):
+            if sits_out and not _IS_ONE_OF_TWO.search(guard.partition("|")[0]):
                 continue  # of two rounds either may be the one that is meant to step
             if guard == SYNC and _is_before_the_window(node):
                 continue
@@ -130,8 +133,9 @@ class EarlyClears(Steppers):
         return None
 
     def _sits_out(self, owner: str, guard: str) -> bool:
-        """Does it step where a count or its remainder is not zero? Then it leaves out one round."""
-        return guard.partition("|")[0].endswith("==0") and not self._stepping_side(owner, guard)
+        """Does it step where a count or its remainder is not some number? Then it sits one out."""
+        is_number = _IS_A_NUMBER.search(guard.partition("|")[0])
+        return is_number is not None and not self._stepping_side(owner, guard)
 
     def _with_the_losses(self, losses: list[Happening], clear: Happening) -> frozenset[str]:
         """Return the conditions under which a clear stands, and on the same side all the losses."""

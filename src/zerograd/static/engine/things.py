@@ -162,6 +162,8 @@ def thing_method(
     if path and is_scaler_name(path) and name != "backward":
         return scaler_method(frame, node, program.named_scaler(path), name, arguments)
     if not _is_telling(name):
+        if name == "zero_" and frame.unit.has_gradients_in_buffers():
+            frame.emit(Haze(None, whole=True))  # it may be the memory of them
         if path and is_optimizer_name(path) and not is_scheduler_name(path):
             return optimizer_method(frame, node, program.named_optimizer(path), name, arguments)
         if isinstance(base, Tensor | Leaf | Params):

@@ -34,6 +34,7 @@ class Unit:
         "_every_function",
         "_gathered",
         "_gradient_rows",
+        "_in_buffers",
         "_leading",
         "_lines",
         "_parts",
@@ -71,6 +72,7 @@ class Unit:
         self._changing: frozenset[str] | None = None
         self._companions: dict[str, frozenset[str]] | None = None
         self._clears: bool | None = None
+        self._in_buffers: bool | None = None
         self._leading: LeadingLines | None = None
         self._places: Places | None = None
         self._gradient_rows: list[int] | None = None
@@ -129,6 +131,17 @@ class Unit:
         if self._statements is None:
             self._statements = statements_in(self.source.tree.body)
         return self._statements
+
+    def has_gradients_in_buffers(self) -> bool:
+        """Is some `.grad` made a part of other memory: `p.grad = flat[a:b].view_as(p)`?"""
+        if self._in_buffers is None:
+            self._in_buffers = ".grad = " in self.source.text and any(
+                isinstance(each, ast.Assign)
+                and any(getattr(target, "attr", "") == "grad" for target in each.targets)
+                and any(_is_view(part) for part in ast.walk(each.value))
+                for each in self.statements()
+            )
+        return self._in_buffers
 
     def every_function(self) -> list[FunctionNode]:
         """Return all functions of the module, methods and those inside others too."""
@@ -322,6 +335,11 @@ def _is_word(character: str) -> bool:
 def _last(node: ast.AST) -> int:
     last: int = node.end_lineno  # type: ignore[attr-defined]
     return last
+
+
+def _is_view(node: ast.AST) -> bool:
+    called = getattr(node.func, "attr", "") if isinstance(node, ast.Call) else ""
+    return isinstance(node, ast.Subscript) or called in ("view", "view_as", "reshape", "narrow")
 
 
 def _below(node: ast.AST) -> list[ast.AST]:
