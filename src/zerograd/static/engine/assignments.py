@@ -13,6 +13,7 @@ from zerograd.static.engine.expressions import evaluate, place_of
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.given import assign_gradient, peek
 from zerograd.static.engine.gradients import holds_the_scale, touch
+from zerograd.static.engine.implied import implied
 from zerograd.static.engine.ir import (
     Haze,
     Reset,
@@ -205,11 +206,10 @@ def _assign_requirement(frame: Frame, target: ast.Attribute, value: Value) -> No
 def assign_augmented(frame: Frame, node: ast.AugAssign) -> None:
     """`target += value` and its kin."""
     target = node.target
-    if isinstance(target, ast.Attribute) and target.attr == "grad":
-        owner = peek(frame, target.value)
+    owner = _whose_gradient(frame, target)
+    if owner is not None:
         value = evaluate(frame, node.value)
-        gradient = Gradient(owner)
-        touch(frame, target, gradient)
+        touch(frame, target, Gradient(owner))
         if isinstance(node.op, ast.Add):
             frame.emit(Haze(keys_of(owner), whole=False))  # filled by hand
         if isinstance(node.op, ast.Mult | ast.Div) and not is_false(value):
@@ -246,6 +246,18 @@ def assign_augmented(frame: Frame, node: ast.AugAssign) -> None:
         frame.assign(target.id, result if isinstance(result, Tensor) else NOTHING)
         if result is NOTHING and isinstance(current, Named | Optimizer | Module):
             frame.assign(target.id, current)
+
+
+def _whose_gradient(frame: Frame, target: ast.expr) -> Value | None:
+    """Return whose gradient is changed in place: `p.grad`, `p.grad.data`, `p.grad[rows]`, `g`."""
+    while isinstance(target, ast.Subscript) or (
+        isinstance(target, ast.Attribute) and target.attr == "data"
+    ):
+        target = target.value
+    if isinstance(target, ast.Attribute) and target.attr == "grad":
+        return peek(frame, target.value)
+    held = frame.lookup(target.id) if isinstance(target, ast.Name) else None
+    return held.of if isinstance(held, Gradient) else None
 
 
 def _uses_gradient(frame: Frame, right: ast.expr, holder: ast.expr) -> bool:
@@ -285,6 +297,7 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
         path = path_of(target)
         named = program.christened(frame, value, path or target.attr)
         if isinstance(owner, Instance):
+            implied(frame, target, owner, f"{target.attr}.setter", value)
             before = owner.attributes.get(target.attr)
             if before is not None and program.conditional:
                 named = joined([before, named])  # assigned on one branch only

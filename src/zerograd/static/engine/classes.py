@@ -27,7 +27,7 @@ class ClassUnit:
         self.name = node.name
         self.bases = [ast.unparse(base) for base in node.bases]
         self.methods: dict[str, FunctionNode] = {
-            each.name: each for each in node.body if isinstance(each, FunctionNode)
+            _accessor(each): each for each in node.body if isinstance(each, FunctionNode)
         }
         self._assigners: dict[str, list[str]] | None = None
         self._flags: dict[str, bool] | None = None
@@ -97,6 +97,14 @@ class ClassUnit:
                 for each in refused(method.body):
                     self._refused.setdefault(each, set()).add(name)
         return self._refused
+
+
+def _accessor(method: FunctionNode) -> str:
+    """Return a method's name; that of a property's setter tells so, and leaves the property."""
+    for each in method.decorator_list:
+        if isinstance(each, ast.Attribute) and each.attr in ("setter", "deleter"):
+            return f"{method.name}.{each.attr}"
+    return method.name
 
 
 def _pairs(node: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:

@@ -18,6 +18,7 @@ from zerograd.static.engine.definitions import Function
 from zerograd.static.engine.emit import emit
 from zerograd.static.engine.frame import Frame, path_of, stem_of
 from zerograd.static.engine.gradients import touch
+from zerograd.static.engine.implied import implied
 from zerograd.static.engine.ir import PAUSE, RETURN, Branch, Haze
 from zerograd.static.engine.items import MOST_MAPPED, items_of
 from zerograd.static.engine.keys import keys_of
@@ -82,6 +83,9 @@ def _constant(node: ast.Constant) -> Value:
 
 def _attribute(frame: Frame, node: ast.Attribute) -> Value:
     base = evaluate(frame, node.value)
+    acted = implied(frame, node, base, node.attr)
+    if acted is not None:
+        return acted
     value = attribute(frame, base, node.attr)
     if type(value) is Gradient and type(value.of) is Leaf and not frame.program.peeking:
         _use_leaf(frame, node, value.of)
@@ -111,6 +115,9 @@ def _subscript(frame: Frame, node: ast.Subscript) -> Value:
         short = counted_out(frame.unit.statements(), node.slice)
         if short is not None:
             return base.some(one=True, lacks=short)
+    acted = implied(frame, node, base, "__getitem__")
+    if acted is not None:
+        return acted
     return item_of(base, place_of(frame, node.slice))
 
 

@@ -34,15 +34,16 @@ def gradient_method(
 ) -> Value:
     """A method of some `.grad`."""
     wipes = name == "zero_" or (name in ("fill_", "mul_") and is_false(arguments.first()))
+    adds = name.startswith("add")
     inside_torch = isinstance(gradient.of, Named) and not frame.program.is_trained(gradient.of)
-    if inside_torch and not wipes:
+    if inside_torch and not (wipes or adds):
         return gradient
     touch(frame, node, gradient)
     if name == "copy_" and node.args and is_made_of_itself(frame, gradient.of, node.args[0]):
         frame.emit(Haze(keys_of(gradient.of), whole=True, spent=True, empty=True))
     elif name in _OVERWRITES and not wipes:
         emit(frame, EventKind.ASSIGN, node, keys=keys_of(gradient.of))
-    elif name.startswith("add"):
+    elif adds:
         frame.emit(Haze(keys_of(gradient.of), whole=False))  # filled by hand
     elif name in ("mul_", "div_") and not wipes:
         by_hand = any(holds_the_scale(frame, each) for each in node.args)

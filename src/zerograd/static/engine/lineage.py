@@ -27,6 +27,8 @@ _CLEARS = re.compile(r"zero_grad\(|\.\w*grad\b")
 _EMPTIES = re.compile(r"zero_grad\(|\.grad(?:\.data)?(?:\s*=[^=]|\.zero_)")
 _ON_ITSELF = re.compile(r"\bself\.(\w+)\(|(?<![\w.])(\w+)\(\s*self\b")
 
+_IMPLIED = frozenset(("__getitem__", "__iter__", "__next__"))  # not written as calls
+
 
 class Lineage(Names):
     """The classes, each with those above it in the project."""
@@ -34,6 +36,7 @@ class Lineage(Names):
     def __init__(self, source: Source, project: Project | None) -> None:
         super().__init__(source, project)
         self._modules: dict[int, bool] = {}
+        self._implied: dict[int, frozenset[str]] = {}
 
     def lineage(self, cls: ClassUnit) -> list[ClassUnit]:
         found, waiting = [cls], [cls]
@@ -62,6 +65,19 @@ class Lineage(Names):
             if node is not None:
                 return Function(node, cls.unit, bound=instance, owner=cls)
         return None
+
+    def implied(self, instance: Instance, name: str) -> Function | None:
+        """Return a method that Python calls by itself, if it does something to gradients."""
+        known = self._implied.get(id(instance.cls))
+        if known is None:
+            known = self._implied[id(instance.cls)] = frozenset(
+                each
+                for cls in self.lineage(instance.cls)
+                for each, node in cls.methods.items()
+                if (each in _IMPLIED or each.endswith(".setter") or has_decorator(node, "property"))
+                and cls.unit.has_events(node)
+            )
+        return self.method(instance, name) if name in known else None
 
     def class_attribute(self, base: Class, name: str) -> Value:
         """Return what `Trainer.name` is: something it was given, or a method of its own."""

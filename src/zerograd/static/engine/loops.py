@@ -13,6 +13,7 @@ from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.expressions import evaluate, evaluate_parts
 from zerograd.static.engine.frame import Frame, path_of, plain_name
 from zerograd.static.engine.given import peek
+from zerograd.static.engine.implied import implied
 from zerograd.static.engine.ir import (
     BREAK,
     RETURN,
@@ -46,6 +47,7 @@ from zerograd.static.engine.values import (
 
 _COUNTED = {"range": 1, "islice": 2}  # arguments of what goes round as often as its last one says
 _TELLING = frozenset(("print", "append", "info", "log", "item", "write", "format", "round", "len"))
+_PASSING_ON = frozenset(("enumerate", "zip", "tqdm", "trange", "iter", "reversed", "track"))
 MOST_UNROLLED = 6  # items of a known list that a loop is written out for
 
 Read = Callable[[Frame, list[ast.stmt]], Block]  # how the statements inside are read
@@ -113,12 +115,31 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
     loop = Loop(node, frame.loop)
     program.note_loop(loop, frame, stored)
     frame.forget(stored)
+    before = len(frame.out)
+    _draw(frame, node.iter)
     bind(frame, node.target, _typical(items))
+    loop.body, frame.out[before:] = frame.out[before:], []  # what each item brings with it
     _read_loop(frame, loop, node.body, node.orelse, read, once=_runs_once(frame, node.iter))
     if frame.out and frame.out[-1] is loop:  # else nothing comes of it
         loop.over = _written_out(frame, node.iter)
     if acts and _is_generated(frame, node.iter):
         loop.body.insert(0, Haze(None, whole=True))  # what it does between two items
+
+
+def _draw(frame: Frame, source: ast.expr) -> None:
+    """Follow what a loop calls for each item, where it goes over an object of the project."""
+    if isinstance(source, ast.Call):
+        if isinstance(source.func, ast.Name) and source.func.id in _PASSING_ON:
+            for each in source.args:
+                _draw(frame, each)
+        return
+    owner = peek(frame, source)
+    if type(owner) is not Instance:
+        return
+    if frame.program.implied(owner, "__iter__") is not None:
+        frame.emit(Haze(None, whole=True))  # a generator: what it does between two items
+    elif implied(frame, source, owner, "__next__") is None:
+        implied(frame, source, owner, "__getitem__")
 
 
 def _looks_up(frame: Frame, loop: ast.For | ast.AsyncFor) -> bool:

@@ -1,0 +1,26 @@
+"""What Python calls by itself: properties, their setters, items and iterators of the project.
+
+Nothing is written that looks like a call, and yet such a method may clear. Those that do
+something to gradients are followed; most classes have none.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.definitions import Instance
+from zerograd.static.engine.values import Value
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.frame import Frame
+
+
+def implied(frame: Frame, node: ast.AST, owner: Value, name: str, *given: Value) -> Value | None:
+    """Follow the method that Python calls there, if the project has it and it acts."""
+    program = frame.program
+    if type(owner) is not Instance or program.peeking:
+        return None
+    method = program.implied(owner, name)
+    return program.invoke(frame, node, method, Arguments([*given], {})) if method else None
