@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.accuracy.corpus import read_corpus
+from benchmarks.accuracy.corpus import SPLITS, read_corpus
 from benchmarks.accuracy.first_runs import first_runs
 from benchmarks.accuracy.rewrites.section import rewrites_section
 
@@ -28,28 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "explanation" / "accuracy.md"
 LABELS = Path(__file__).with_name("labels.toml")
-PARTS = (
-    "development",
-    "held-out",
-    "fresh-development",
-    "fresh-held-out",
-    "third-development",
-    "third-held-out",
-    "fourth-development",
-    "fourth-held-out",
-    "fifth-development",
-    "fifth-second",
-    "fifth-held-out",
-    "sixth-development",
-    "sixth-held-out",
-    "seventh-development",
-    "seventh-second",
-    "seventh-held-out",
-    "eighth-development",
-    "eighth-held-out",
-    "ninth-development",
-    "ninth-held-out",
-)
+PARTS = tuple(SPLITS)
 RECALL = {part: f"accuracy_{part.replace('-', '_')}.json" for part in PARTS}
 
 INTRODUCTION = """\
@@ -173,7 +152,7 @@ def originals_section() -> list[str]:
     lines += ["only; those of the third parts, of fourth-development, fifth-development,"]
     lines += ["fifth-second, sixth-development, seventh-development, seventh-second,"]
     lines += [
-        "eighth-development and ninth-development by the one who then mended the checker, and"
+        "eighth-, ninth- and tenth-development by the one who then mended the checker, and"
     ]
     lines += ["so were three that came up later (prot-bert-finetune cell 22:59, fastformers 815,"]
     lines += ["DynaBERT 415). Those still unread are counted as not labelled. The development part"]
