@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import sys
 import warnings
 from typing import TYPE_CHECKING
 
@@ -251,4 +252,5 @@ def _why(cause: SyntaxError) -> str:
     line = (cause.text or "").lstrip()
     if any(sign in message for sign in PYTHON_2) or line.startswith(("print ", "exec ")):
         return "it is written for Python 2"
-    return f"Python cannot parse it ({message})"
+    # a newer Python may: the user should see which one reads
+    return f"Python {sys.version_info[0]}.{sys.version_info[1]} cannot parse it ({message})"
