@@ -16,7 +16,7 @@ from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.companions import asked_with
 from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.frame import path_of
-from zerograd.static.engine.membership import is_container_of, is_member
+from zerograd.static.engine.membership import asks_for_more, is_container_of, is_member
 from zerograd.static.engine.stores import targets
 from zerograd.static.engine.values import (
     Bound,
@@ -125,7 +125,7 @@ def _call(frame: Frame, node: ast.Call) -> Test:
             is_one = is_container_of(frame, value, node.args[1])
             if is_one is not None:
                 return ALWAYS if is_one else NEVER
-        if _is_trained(frame, value):
+        if _is_trained(frame, value) and not asks_for_more(value, name, node):
             return ALWAYS
         return _atom(frame, node, _text(frame, node), settled=True)
     if name == "bool" and node.args:

@@ -81,6 +81,27 @@ def others_clear(program: Program, function: Function, cls: ClassUnit | None, bl
     )
 
 
+def sisters_clear(program: Program, function: Function, cls: ClassUnit, block: Block) -> bool:
+    """Does the method of that name of another class train the same, and clear for itself?
+
+    Then whoever calls the one or the other, two hooks of a runner say, does not clear for them.
+    """
+    name = getattr(function.node, "name", "")
+    stepped = [re.escape(each) for each in _stepped(block)]
+    for each in program.main.classes.values():
+        sister = each.methods.get(name)
+        if sister is None or each is cls:
+            continue
+        text = program.main.text_of(sister)
+        if ".backward(" in text and all(
+            re.search(rf"(?<![\w.]){one}\.step\s*\(|\.step\(\s*{one}\b", text)
+            and re.search(rf"(?<![\w.]){one}\.zero_grad\s*\(", text)
+            for one in stepped
+        ):
+            return bool(stepped)
+    return False
+
+
 def _inherited(program: Program, cls: ClassUnit) -> Iterator[tuple[ClassUnit, FunctionNode]]:
     """Yield the methods that an object of a class has, each with the class that it is from."""
     found: dict[str, str] = {}  # what those have in them that stand in front

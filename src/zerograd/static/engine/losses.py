@@ -167,17 +167,30 @@ class LostLosses:
             for each in order[: order.index(step)]
             if each in beside
             and (each.frames == step.frames or each.guards <= step.guards)
-            and each.kind in (EventKind.BACKWARD, EventKind.ASSIGN)
+            and each.kind in _FILLS
+            and not _is_of_another(each, step, order)
         ]
         if filled or any(each.kind is EventKind.STEP for each in beside) or is_taken_by_hand(step):
             return None
         drop = self.comes_after(step, step.event.buckets)
+        shared = drop is None
+        if shared:
+            drop = self.comes_after(step, step.event.buckets, for_others=True)
         losses = [each for each in beside if drop is not None and each.spot == drop.backward]
         clears = [each for each in beside if drop is not None and each.spot == drop.clear]
         if drop is None or not losses or not clears:
             return None
+        # others step on it as well: then it must be seen to be this one's
+        if shared and not any(
+            step.event.owner in each.event.fills for each in losses if each.event
+        ):
+            return None
         after = order[order.index(clears[-1]) :]
-        again = [each for each in after if each in beside and each.kind in _FILLS]
+        again = [
+            each
+            for each in after
+            if each in beside and each.kind in _FILLS and not _is_of_another(each, step, order)
+        ]
         if again and step not in after:  # the next round steps on that one
             return None
         always = all(each.guards == step.guards for each in losses) and all(
@@ -233,6 +246,13 @@ def _may_be_used_between(loss: Happening, clear: Happening, mine: set[str]) -> b
         isinstance(each, Haze) and each.whole and not mine.isdisjoint(each.buckets)
         for each in between
     )
+
+
+def _is_of_another(loss: Happening, step: Happening, order: list[Happening]) -> bool:
+    """Does another optimizer step on a loss that is not seen to fill this one?"""
+    assert loss.event is not None and step.event is not None
+    after = order[order.index(loss) :]
+    return step.event.owner not in loss.event.fills and _is_stepped_on(loss, step, after)
 
 
 def _is_stepped_on(loss: Happening, step: Happening, after: list[Happening]) -> bool:

@@ -33,6 +33,7 @@ _LISTS = frozenset(
 _DICTS = frozenset(
     ("dict", "Mapping", "MutableMapping", "OrderedDict", "defaultdict", "ModuleDict")
 )
+_OF_OPTIMIZERS = frozenset(("zero_grad", "step", "param_groups", "state", "state_dict", "defaults"))
 _SINGLE = (Optimizer, Params)
 _HELD = (Optimizer, Module, Params, Instance)
 
@@ -85,3 +86,14 @@ def is_member(frame: Frame, item: ast.expr, container: ast.expr) -> bool | None:
         return not (told and all(isinstance(each, str) for each in inside.items))
     named = isinstance(inside, Named) and is_optimizer_name(inside.path)
     return True if named else None
+
+
+def asks_for_more(value: Value, name: str, node: ast.Call) -> bool:
+    """Is an optimizer asked for what those of torch have not: `hasattr(opt, "post_step")`?"""
+    asked = node.args[1] if len(node.args) > 1 else None
+    return (
+        name == "hasattr"
+        and isinstance(value, Optimizer | Named)
+        and isinstance(asked, ast.Constant)
+        and asked.value not in _OF_OPTIMIZERS
+    )

@@ -73,7 +73,9 @@ class Program(Readings):
         self, frame: Frame, node: ast.AST, cls: ClassUnit, arguments: Arguments
     ) -> Value:
         """Return a new object of a class of the project."""
-        if self.is_optimizer(cls):
+        # One written out by hand is read with its parameters; of layers it is taken whole.
+        by_hand = not arguments.has_params() and self.is_written_out(cls)
+        if self.is_optimizer(cls) or by_hand:
             optimizer = self.new_optimizer(arguments.held())
             optimizer.vague = self.vague_methods(cls)
             text = self.text_of_step(cls)

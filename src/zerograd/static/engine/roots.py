@@ -16,6 +16,7 @@ from zerograd.static.engine.elsewhere import (
     is_cleared_by_takers,
     is_cleared_outside,
     others_clear,
+    sisters_clear,
 )
 from zerograd.static.engine.ir import Block, Branch, Doubt, Happening, Haze, Loop, Reset, walk
 from zerograd.static.engine.keys import frame_of
@@ -87,7 +88,11 @@ def roots(program: Program) -> Iterator[Root]:
                 continue
             if only_uncalled and _is_called_by_name(program, function.node):
                 continue
-            yield from _read(program, function, cls)
+            called = set(program.called)
+            for root in _read(program, function, cls):
+                yield root
+                if root.too_long:
+                    program.called = set(called)  # what it calls may be short enough
             program.called.add(id(function.node))
             alone.add(id(function.node))
     for cls in program.inner_classes:
@@ -213,6 +218,7 @@ def _read(program: Program, function: Function, cls: ClassUnit | None) -> Iterat
         return
     owned = cls is not None and _owns_its_optimizers(block) and not program.has_unseen_base(cls)
     whole = owned or _computes_its_loss(program, function.node, block)
+    whole = whole or (cls is not None and sisters_clear(program, function, cls, block))
     apart = not whole or others_clear(program, function, cls, block)
     doubted = apart and not is_all(program)
     yield Root(_looped(block), hazy=True, doubted=doubted)

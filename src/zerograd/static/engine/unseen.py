@@ -369,7 +369,8 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
     plain = base is NOTHING or (isinstance(base, Named) and base.path == name)
     if frame.bare and plain and _empties_all(words) and not arguments.all():
         frame.emit(Haze(None, whole=True))  # reset_optimizers(), of whoever keeps them
-    handed = networks_in(frame, arguments) if is_emptying(name) else None
+    empties = is_emptying(name) and (not name[:1].isupper() or _empties_all(words))  # Clean(net)
+    handed = networks_in(frame, arguments) if empties else None
     if handed:
         frame.emit(Haze(handed, whole=True))
     modules_called = frozenset([each.key for each in arguments.leaves() if type(each) is Module])

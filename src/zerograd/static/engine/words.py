@@ -87,6 +87,7 @@ _LEADING_ON = frozenset(
 )
 _COMPUTING = frozenset(("compute", "calculate", "calc", "estimate", "size", "length"))
 _SCALER_WORDS = frozenset(["scaler", "scalers", "gradscaler"])
+_OF_SCALARS = frozenset(["grad", "amp"])
 _TRAINABLE = frozenset(
     (
         *("net", "nets", "model", "models", "network", "policy", "critic", "actor", "generator"),
@@ -228,8 +229,11 @@ def is_only_a_scheduler(path: str) -> bool:
 
 @_remembered
 def is_scaler_name(path: str) -> bool:
-    """Does the name suggest a loss scaler?"""
-    return not _SCALER_WORDS.isdisjoint(words_of(path))
+    """Does the name suggest a loss scaler? Many write `grad_scalar`."""
+    words = words_of(path)
+    return not _SCALER_WORDS.isdisjoint(words) or (
+        words[-1:] == ("scalar",) and not _OF_SCALARS.isdisjoint(words)
+    )
 
 
 def resets_neurons(dotted: str) -> bool:
