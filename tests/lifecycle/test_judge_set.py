@@ -8,9 +8,9 @@ import pytest
 
 from tests.lifecycle.histories import read_event
 from zerograd.lifecycle.events import Event
-from zerograd.lifecycle.judge import Literals, Verdict, judge_set
 from zerograd.lifecycle.machine import advance
 from zerograd.lifecycle.state import INITIAL, UNKNOWN, BucketState
+from zerograd.lifecycle.verdicts import Literals, Verdict, judge_set
 from zerograd.rules import ALL_RULES, BY_CODE
 
 HELD = {"opt": ["net"], "both": ["net", "head"], "opt_g": ["gen"], "opt_d": ["disc"]}

@@ -1,29 +1,18 @@
-"""Judging: one history of events, or all states that a line may be in.
-
-`judge` is for a history that happened; `judge_set` is for source code, where a
-line is reached in many states, each under the conditions that led there.
-"""
+"""Judging one history of events, which happened. Source code is for `verdicts`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.findings import Finding, explain
 from zerograd.lifecycle.machine import advance
-from zerograd.lifecycle.rule import Over, Rule, RuleKind, yields_to
+from zerograd.lifecycle.rule import STEPS, Over, Rule, yields_to
 from zerograd.lifecycle.state import INITIAL, BucketState, Contribution, Phase
 from zerograd.lifecycle.summary import RunLog
 from zerograd.lifecycle.windows import Window, WindowFault, WindowLog
-
-Literal = tuple[str, bool]  # a condition's text, and the truth it was found to have
-Literals = frozenset[Literal]
-States = Mapping[BucketState, Iterable[Literals]]
-
-
-_STEPS = (EventKind.STEP, EventKind.STEP_SKIPPED)
 
 
 class Judge:
@@ -41,7 +30,7 @@ class Judge:
     ) -> None:
         self._rules = {rule.code: rule for rule in rules}
         self._judged_at = {
-            kind: tuple(rule for rule in self._rules.values() if _is_judged_at(rule, kind))
+            kind: tuple(rule for rule in self._rules.values() if rule.is_judged_at(kind))
             for kind in EventKind
         }
         self._holdings = {owner: tuple(held) for owner, held in (holdings or {}).items()}
@@ -196,7 +185,7 @@ class Judge:
         states = [self.state(bucket) for bucket in event.reach]
         if event.kind is EventKind.CLIP and any(map(_is_used_or_unknown, states)):
             return None, []  # a rule of its own, and no clip that came too soon
-        if event.kind not in _STEPS:
+        if event.kind not in STEPS:
             self._windows.feed(event, self._held(event.reach))
             return None, []
         bare = any(state.seen for state in states) and all(
@@ -221,10 +210,6 @@ def _is_used_or_unknown(state: BucketState) -> bool:
     return used or state.unknown
 
 
-def _is_judged_at(rule: Rule, kind: EventKind) -> bool:
-    return rule.kind is RuleKind.TRANSITION and kind in rule.on
-
-
 def judge(
     events: Iterable[Event],
     rules: Iterable[Rule],
@@ -246,142 +231,3 @@ def judge(
     for event in events:
         yield from court.feed(event)
     yield from court.finish()
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A rule broken at a line of source code, and under which condition."""
-
-    rule: Rule
-    condition: Literal | None  # None: on every path
-    certain: bool  # False: on some path only
-    state: BucketState  # one that breaks it, for the trail
-
-
-def _always(condition: str) -> bool:
-    return True
-
-
-def judge_set(
-    buckets: Mapping[str, States],
-    event: Event,
-    rules: Iterable[Rule],
-    varies: Callable[[str], bool] = _always,
-) -> list[Verdict]:
-    """Return the rules that `event` breaks, given every state each bucket may be in.
-
-    A rule is broken for certain if there is one condition literal, or none,
-    under which *all* judged states break it. That finds a clear on one branch
-    only, and stays quiet where a flag guards clear and step alike.
-
-    Args:
-        varies: may this condition change from one iteration to the next? A step
-            that finds nothing in some iterations is no fault: a loss may be zero,
-            a guard may have thrown a bad batch away. Under a condition that is
-            the same in all of them, it is.
-    """
-    verdicts = []
-    judged = [rule for rule in rules if _is_judged_at(rule, event.kind)]
-    for rule in judged:
-        single = [_judge_bucket(states, event, rule) for states in buckets.values()]
-        chosen = _combine(single, rule)
-        if chosen is None:
-            continue
-        if rule.every_path and chosen.condition is not None and varies(chosen.condition[0]):
-            chosen = replace(chosen, condition=None, certain=False)
-        verdicts.append(chosen)
-    verdicts = _named_for_the_loss(verdicts, buckets, event, judged)
-    return [verdict for verdict in verdicts if not any(_gives_way(verdict, v) for v in verdicts)]
-
-
-def _gives_way(verdict: Verdict, other: Verdict) -> bool:
-    """Is `other` the better name of the same fault? What is certain gives way to no guess."""
-    return yields_to(verdict.rule.code, other.rule.code) and other.certain >= verdict.certain
-
-
-def _judge_bucket(states: States, event: Event, rule: Rule) -> Verdict | None:
-    judged: list[tuple[Literals, bool, BucketState]] = []
-    later = rule.after_step and any(_has_stepped(state, event) for state in states)
-    carried: BucketState | None = None  # a fault that an earlier activation of the loop left behind
-    for state, reached_under in states.items():
-        if later and not _has_stepped(state, event):
-            if rule.broken_by(state, event):
-                carried = state
-            continue
-        if (rule.once_seen and not state.seen) or (rule.filled and not state.contributions):
-            continue
-        broken = rule.broken_by(state, event)
-        judged.extend((literals, broken, state) for literals in reached_under)
-    example = next((state for _, broken, state in judged if broken), None)
-    if example is None:
-        return Verdict(rule, None, False, carried) if carried is not None else None
-    if all(broken for _, broken, _ in judged):
-        return Verdict(rule, None, True, example)
-    known = {literal for literals, broken, _ in judged if broken for literal in literals}
-    for literal in sorted(known):
-        # A state that does not know the condition could be on either side of it, unless the
-        # condition is only asked where something else holds that does not hold there. A clear
-        # that is missing on some path may well be on another that is as good.
-        missing = rule.after_step and rule.over is Over.ANY
-        under = {literal} if missing else _asked_under(literal, judged)
-        ruled_out = {(key, not truth) for key, truth in under}
-        side = [
-            (broken, state) for literals, broken, state in judged if ruled_out.isdisjoint(literals)
-        ]
-        if all(broken for broken, _ in side):
-            return Verdict(rule, literal, True, side[0][1])
-    return Verdict(rule, None, False, example)
-
-
-def _asked_under(literal: Literal, judged: list[tuple[Literals, bool, BucketState]]) -> Literals:
-    """Return the literal and all that holds wherever its condition has been asked."""
-    opposite = (literal[0], not literal[1])
-    asked = [
-        each - {opposite} | {literal}
-        for each, _, _ in judged
-        if literal in each or opposite in each
-    ]
-    return frozenset.intersection(*asked)
-
-
-def _has_stepped(state: BucketState, event: Event) -> bool:
-    """Is this no first iteration, for the owner that steps or, at other events, for anyone?"""
-    return event.owner in state.stepped if event.kind in _STEPS else bool(state.stepped)
-
-
-def _combine(single: list[Verdict | None], rule: Rule) -> Verdict | None:
-    """Join the verdicts over an optimizer's buckets: any of them, or all under one condition."""
-    found = [verdict for verdict in single if verdict is not None]
-    if not found:
-        return None
-    if rule.over is Over.ANY:
-        return next((verdict for verdict in found if verdict.certain), found[0])
-    if len(found) < len(single):
-        return None
-    conditions = {verdict.condition for verdict in found} - {None}
-    certain = all(verdict.certain for verdict in found) and len(conditions) < 2
-    chosen = next((verdict for verdict in found if verdict.condition), found[0])
-    return replace(chosen, certain=certain)
-
-
-def _named_for_the_loss(
-    verdicts: list[Verdict], buckets: Mapping[str, States], event: Event, rules: Sequence[Rule]
-) -> list[Verdict]:
-    """Call a step that certainly finds nothing ZG102 where some state has lost a gradient."""
-    by_code = {verdict.rule.code: verdict for verdict in verdicts}
-    bare = by_code.get("ZG401")
-    lost = next((rule for rule in rules if rule.code == "ZG102"), None)
-    if bare is None or not bare.certain or lost is None:
-        return verdicts
-    if "ZG102" in by_code and by_code["ZG102"].certain:
-        return verdicts
-    # Where a condition makes it find nothing, what is lost where that does not hold is no reason.
-    ruled_out = {(bare.condition[0], not bare.condition[1])} if bare.condition else frozenset()
-    for states in buckets.values():
-        for state, under in states.items():
-            reached = any(ruled_out.isdisjoint(literals) for literals in under)
-            if reached and lost.broken_by(state, event):
-                named = replace(bare, rule=lost, state=state)
-                others = [each for each in verdicts if each.rule.code not in ("ZG102", "ZG401")]
-                return [*others, named]
-    return verdicts

@@ -61,6 +61,9 @@ PRECEDENCE = (
 )
 
 
+STEPS = (EventKind.STEP, EventKind.STEP_SKIPPED)
+
+
 def yields_to(code: str, other: str) -> bool:
     """Is `code` the lesser name of the fault that `other` names?"""
     return any(
@@ -105,3 +108,7 @@ class Rule:
         if self.once_seen and not before.seen:
             return False
         return self.breaks(before, event)
+
+    def is_judged_at(self, kind: EventKind) -> bool:
+        """Is it judged at events of this kind, as they come?"""
+        return self.kind is RuleKind.TRANSITION and kind in self.on

@@ -27,6 +27,7 @@ from zerograd.static.engine.hooked import clipped_in_hooks
 from zerograd.static.engine.idle import idle, kept_idle, kept_unused
 from zerograd.static.engine.ir import Attempt, Branch, Loop, walk
 from zerograd.static.engine.judgement import Judgement
+from zerograd.static.engine.poisoned import poisoned
 from zerograd.static.engine.precision import filled_in_one_precision
 from zerograd.static.engine.program import Program
 from zerograd.static.engine.progress import TooLong
@@ -139,6 +140,7 @@ def _judge(program: Program, root: Root) -> list[Finding]:
         *Judgement(program, root.block, buckets, flow, atoms, root.doubted).findings(),
         *window_findings(program, buckets, flow, atoms),
         *unused(program, buckets, flow, atoms),
+        *poisoned(program, buckets, flow, atoms),
     ]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
-from zerograd.lifecycle.judge import Verdict
+from zerograd.lifecycle.verdicts import Verdict
 from zerograd.static.engine.endings import leaves
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening, Loop

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind, Spot
 from zerograd.lifecycle.findings import Finding
-from zerograd.lifecycle.judge import Literal, Verdict, judge_set
 from zerograd.lifecycle.rule import Rule
 from zerograd.lifecycle.state import INITIAL, BucketState, Drop
+from zerograd.lifecycle.verdicts import Literal, Verdict, judge_set
 from zerograd.rules import BY_CODE
 from zerograd.rules.scaler_bypassed import (
     NEVER_SCALED,

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from zerograd.lifecycle.events import EventKind, Spot
 from zerograd.lifecycle.findings import Finding, TrailStep
-from zerograd.lifecycle.judge import Literal
 from zerograd.lifecycle.machine import advance
 from zerograd.lifecycle.state import BucketState, Contribution, Suspicion
+from zerograd.lifecycle.verdicts import Literal
 from zerograd.static.engine.ir import Happening
 from zerograd.static.engine.opposed import SEPARATE, Opposed
 from zerograd.static.engine.steppers import loops_around

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
-from zerograd.lifecycle.judge import Literal, Verdict
+from zerograd.lifecycle.verdicts import Literal, Verdict
 from zerograd.static.engine.conditions import RAISED
 from zerograd.static.engine.ir import Happening, Loop
 from zerograd.static.engine.taken import takes

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import Event, EventKind
-from zerograd.lifecycle.judge import Verdict, judge_set
+from zerograd.lifecycle.verdicts import Verdict, judge_set
 from zerograd.static.engine.ir import Happening
 from zerograd.static.engine.plausible import BEFORE, CAUGHT, are_about_the_same, is_repeated
 from zerograd.static.engine.stores import statements_in, targets

@@ -11,8 +11,8 @@ import re
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
-from zerograd.lifecycle.judge import Literal
 from zerograd.lifecycle.state import BucketState, Phase
+from zerograd.lifecycle.verdicts import Literal
 from zerograd.rules.scaler_bypassed import RULE as SCALER_BYPASSED
 from zerograd.static.engine.emptiness import only_moves_a_schedule
 from zerograd.static.engine.frame import path_of
