@@ -59,6 +59,7 @@ class _Scope:
         self._backward = backward
         self._step = step
         self._cut: dict[str, ast.stmt] = {}  # by name, what was made anew and where
+        self._apart: dict[str, ast.stmt] = {}  # losses without their graph, not yet asked for any
         self._blind: set[str] = set()  # names given a value where no graph is made
         self._others: set[str] = set()  # names given one elsewhere, perhaps by a network
 
@@ -87,6 +88,7 @@ class _Scope:
     def _forget(self, statement: ast.stmt) -> None:
         for name in names_stored([statement]):
             self._cut.pop(name, None)
+            self._apart.pop(name, None)
             self._blind.discard(name)
 
     def _assign(self, node: ast.Assign, target: ast.expr, blind: bool) -> None:
@@ -105,6 +107,8 @@ class _Scope:
                 self._blind.add(name)
         elif _is_copy(node.value):
             self._cut[name] = node
+        elif _is_apart(node.value):
+            self._apart[name] = node
         elif blind or self._is_of_blind(node.value):
             self._blind.add(name)
 
@@ -120,7 +124,9 @@ class _Scope:
 
     def _ask(self, node: ast.stmt, name: str) -> None:
         """`loss.requires_grad = True`: of a loss with a graph that changes nothing."""
-        if name in self._blind and not _LOSSES.isdisjoint(words_of(name)):
+        if name in self._apart:
+            self._cut[name] = self._apart[name]
+        elif name in self._blind and not _LOSSES.isdisjoint(words_of(name)):
             self._cut[name] = node
 
     def _finding(self, loss: str, cut: ast.stmt) -> Finding:
@@ -199,6 +205,13 @@ def _is_copy(value: ast.expr) -> bool:
         for each in value.keywords
     )
     return asked and _is_made(value) and bool(value.args) and _is_computed(value.args[0])
+
+
+def _is_apart(value: ast.expr) -> bool:
+    """Is it only the values of another: `loss.detach()`, `loss.data`, `torch.tensor(losses)`?"""
+    last = value.func if isinstance(value, ast.Call) else value
+    bare = isinstance(last, ast.Attribute) and last.attr in ("detach", "data")
+    return _is_computed(value) and (bare or _is_made(value))
 
 
 def _is_made(value: ast.expr) -> bool:
