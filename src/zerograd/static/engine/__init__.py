@@ -20,6 +20,7 @@ from zerograd.static.engine.asked import Asked
 from zerograd.static.engine.buckets import Buckets
 from zerograd.static.engine.computed import computed_used
 from zerograd.static.engine.counters import edges_of, once_only
+from zerograd.static.engine.entrusted import without_entrusted
 from zerograd.static.engine.exclusive import ruled_out
 from zerograd.static.engine.flow import Flow
 from zerograd.static.engine.forgotten import forgotten
@@ -99,6 +100,7 @@ def _findings(program: Program) -> Outcome:
     findings.extend(clipped_in_hooks(program))
     findings.extend(backward_of_a_copy(program))
     findings.extend(computed_used(program, findings))
+    findings = without_entrusted(program, findings)
     findings.sort(key=lambda finding: not finding.certain)
     return Outcome(in_order(findings), program.unresolved)
 

@@ -16,7 +16,7 @@ from zerograd.static.engine.gradients import gradient_method, set_gradient, sets
 from zerograd.static.engine.groups import Groups
 from zerograd.static.engine.ir import Haze, has_effect
 from zerograd.static.engine.items import items_by, mapped
-from zerograd.static.engine.keepers import ask_made, ask_trusted, tell
+from zerograd.static.engine.keepers import ask_by_name, ask_made, hand_trainer, tell
 from zerograd.static.engine.keys import comes_from, keys_of
 from zerograd.static.engine.scalers import hand_scaler, run_scaler, scaler_method
 from zerograd.static.engine.things import OF_MODULES, thing_method
@@ -27,7 +27,7 @@ from zerograd.static.engine.training import (
     optimizer_method,
     step,
 )
-from zerograd.static.engine.unseen import forward, inherited, is_emptying, unseen
+from zerograd.static.engine.unseen import are_apart, forward, inherited, is_emptying, unseen
 from zerograd.static.engine.values import (
     NOTHING,
     UNSEEN,
@@ -109,6 +109,7 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
         fill(frame, node, arguments.first(), Arguments.none())  # ScaledBackward(scaler)(loss)
         return NOTHING
     before = len(frame.out)
+    hand_trainer(frame, node, arguments)
     returned = _unknown(frame, node, callee, arguments)
     name = plain_name(node)
     if clips_by_name(name) and not any(map(_is_scaler, arguments.leaves())):  # it may unscale
@@ -137,23 +138,13 @@ def _unknown(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) 
         return NOTHING
     if arguments.has_params() and _may_construct(node):
         return frame.program.new_optimizer(arguments.first())
-    if _is_asked_by_name(node):
-        if any(isinstance(each, Instance) for each in arguments.all()):
-            frame.emit(Haze(None, whole=True))  # getattr(hook, name)(self): it may do all
-        ask_trusted(frame, "", "")
+    ask_by_name(frame, node, arguments)
     return unseen(frame, "", arguments, NOTHING)
 
 
 def _may_construct(node: ast.Call) -> bool:
     """`getattr(optim, name)(params)` and `OPTIMIZERS[name](params)` make optimizers."""
     return "optim" in ast.dump(node.func).lower()
-
-
-def _is_asked_by_name(node: ast.Call) -> bool:
-    made = node.func
-    return (
-        isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and made.func.id == "getattr"
-    )
 
 
 def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value:
@@ -189,6 +180,7 @@ def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -
         if function is not None:  # whose network does the loss come from?
             return frame.program.invoke(frame, node, function, arguments)
     tell(frame, dotted, arguments)
+    hand_trainer(frame, node, arguments)
     hand_scaler(frame, node, name, arguments)
     return unseen(frame, name, arguments, NOTHING)
 
@@ -272,7 +264,7 @@ def _call_instance(frame: Frame, node: ast.Call, callee: Instance, arguments: Ar
         method = program.method(callee, "forward")
         if method is not None and method.unit.has_events(method.node):
             program.invoke(frame, node, method, arguments)  # a loss that goes back itself
-        elif method is not None and _cuts(method) and program.has_several_optimizers:
+        elif method is not None and program.has_several_optimizers and _cuts(method, arguments):
             given = program.invoke(frame, node, method, arguments)
             if type(given) is Tensor and given.sure and given.deps:  # whom does it cut off?
                 return Arguments([given, Tensor(frozenset((callee.key,)))], {}).computed()
@@ -283,9 +275,9 @@ def _call_instance(frame: Frame, node: ast.Call, callee: Instance, arguments: Ar
     return unseen(frame, callee.cls.name, arguments, callee)
 
 
-def _cuts(method: Function) -> bool:
+def _cuts(method: Function, arguments: Arguments) -> bool:
     text = method.unit.text_of(method.node)
-    return "detach" in text or "no_grad" in text
+    return "detach" in text or "no_grad" in text or are_apart(arguments)
 
 
 def _method(frame: Frame, node: ast.Call, base: Value, name: str) -> Value:

@@ -125,7 +125,7 @@ def _call(frame: Frame, node: ast.Call) -> Test:
             is_one = is_container_of(frame, value, node.args[1])
             if is_one is not None:
                 return ALWAYS if is_one else NEVER
-        if _is_trained(frame, value) and not asks_for_more(value, name, node):
+        if _is_trained(frame, value) and not asks_for_more(frame, value, node):
             return ALWAYS
         return _atom(frame, node, _text(frame, node), settled=True)
     if name == "bool" and node.args:

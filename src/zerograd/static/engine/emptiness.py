@@ -62,6 +62,12 @@ def is_open(
         return code != "ZG102" or not _is_the_same_one(step, verdict, buckets)
     if code == "ZG303" and _is_stepped_by_scaler(step, buckets):
         return True  # this step may be for runs without a scaler
+    if code == "ZG305":
+        # What another's loss is not proved to have left here is not carried over an update.
+        return not any(
+            each.early is not None and step.event.owner in each.fills
+            for each in verdict.state.contributions
+        )
     if code == "ZG402":
         # who makes the gradients by hand may use them twice
         another = "[*]" in step.name or _picks_another(step, buckets)

@@ -46,6 +46,8 @@ HOOKS = frozenset(
         *("callback", "callbacks", "cb", "cbs", "event", "events", "trigger", "notify"),
     )
 )
+# words of functions that call what was registered with them
+_CALLING = HOOKS | {"call", "fire", "emit", "dispatch", "invoke", "run", "send", "publish"}
 _MOVING = frozenset(("step", "update", "register", "set"))  # words of who reads, or else does it
 _LOOKING = (_READING - _MOVING) | _RATES
 
@@ -111,6 +113,33 @@ def ask_trusted(frame: Frame, path: str, name: str) -> None:
         return
     hooked = not path or not HOOKS.isdisjoint((*words_of(path), *words_of(name)))
     if (hooked or path in frame.program.keepers) and not _only_looks_on(name):
+        frame.emit(Haze(None, whole=True))
+
+
+def ask_by_name(frame: Frame, node: ast.Call, arguments: Arguments) -> None:
+    """`getattr(hook, name)(self)`: whatever is asked for by name may do all."""
+    made = node.func
+    if not (isinstance(made, ast.Call) and path_of(made.func) == "getattr"):
+        return
+    if any(isinstance(each, Instance) for each in arguments.all()):
+        frame.emit(Haze(None, whole=True))
+    ask_trusted(frame, "", "")
+
+
+def hand_trainer(frame: Frame, node: ast.Call, arguments: Arguments) -> None:
+    """`for hook in hooks: hook(self)`: a function that is kept as a value is handed the trainer.
+
+    A method would not be handed its own object: `self.before(self)` calls what was given. So
+    does a function whose name tells that it calls others: `fire("before", self)`.
+    """
+    called = node.func
+    calls = not _CALLING.isdisjoint(words_of(path_of(called)))
+    kept = isinstance(called, ast.Subscript | ast.Attribute) or (
+        isinstance(called, ast.Name) and called.id in frame.locals
+    )
+    if not (kept or calls) or not frame.bare or _only_looks_on(path_of(called)):
+        return
+    if any(_is_a_trainer(frame, each) for each in arguments.leaves()):
         frame.emit(Haze(None, whole=True))
 
 

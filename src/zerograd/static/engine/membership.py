@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from zerograd.static.engine.definitions import Instance
+from zerograd.static.engine.definitions import Class, Instance
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.values import (
     Constant,
@@ -88,11 +88,17 @@ def is_member(frame: Frame, item: ast.expr, container: ast.expr) -> bool | None:
     return True if named else None
 
 
-def asks_for_more(value: Value, name: str, node: ast.Call) -> bool:
-    """Is an optimizer asked for what those of torch have not: `hasattr(opt, "post_step")`?"""
+def asks_for_more(frame: Frame, value: Value, node: ast.Call) -> bool:
+    """Is it asked for what it need not have, or be?
+
+    An optimizer for what those of torch have not, `hasattr(opt, "post_step")`, a network whether
+    it is in a wrapper of the project's already.
+    """
     asked = node.args[1] if len(node.args) > 1 else None
+    if isinstance(asked, ast.Name):  # isinstance(net, Wrapper)
+        return isinstance(value, Module) and isinstance(frame.lookup(asked.id), Class)
     return (
-        name == "hasattr"
+        path_of(node.func) == "hasattr"
         and isinstance(value, Optimizer | Named)
         and isinstance(asked, ast.Constant)
         and asked.value not in _OF_OPTIMIZERS

@@ -83,11 +83,12 @@ class Objects(Ties, Progress, ABC):
         self._named: dict[str, Optimizer] = {}
         self._scalers: dict[str, Scaler] = {}
         self._owned: dict[str, frozenset[str]] = {}  # an optimizer's key: what it holds
+        self._optimizers: set[str] = set()  # keys of those that were made here and given a name
         self._hands: dict[frozenset[str], Optimizer] = {}
 
     @property
     def has_several_optimizers(self) -> bool:
-        return len(self._owned.keys() | self._named.keys()) > 1
+        return len(self._optimizers | self._named.keys()) > 1
 
     def _provisional(self, what: str) -> str:
         self._made += 1
@@ -208,6 +209,7 @@ class Objects(Ties, Progress, ABC):
                 value.key = self._qualified(frame, path)
                 if isinstance(value, Optimizer):
                     self._tell_apart(value)
+                    self._optimizers.add(value.key)
                 if alone and isinstance(value, Module | Leaf | Instance):
                     self.made.add(value.key)
                 self._reset(frame, value)

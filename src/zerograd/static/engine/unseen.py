@@ -131,8 +131,11 @@ def forward(frame: Frame, keys: frozenset[str], arguments: Arguments) -> Value:
     if frame.no_grad:
         return Tensor()
     frame.program.networks |= {key for key in keys if not is_loss_name(key)}
-    # Networks handed to a network are part of what it computes.
+    # Networks handed to a network are part of what it computes. One that is frozen now is
+    # not filled, even if it is thawed before the loss goes back.
     deps = keys | networks_in(frame, arguments)
+    if isinstance(computed, Tensor) and computed.deps:
+        deps -= frame.program.frozen
     sure, scaler = True, ""
     averaged, leaves = False, frozenset[str]()
     if isinstance(computed, Tensor):
@@ -148,9 +151,7 @@ def _may_cut(frame: Frame, keys: frozenset[str], arguments: Arguments) -> frozen
 
     One that draws them together, for distillation say, mostly detaches the one or the other.
     """
-    outputs = [each.deps for each in arguments.all() if type(each) is Tensor and each.deps]
-    apart = any(one.isdisjoint(other) for one, other in combinations(outputs, 2))
-    if not apart or not frame.program.has_several_optimizers:
+    if not frame.program.has_several_optimizers or not are_apart(arguments):
         return frozenset()
     names = [re.escape(spelled(key).rsplit(".", 1)[-1]) for key in keys]
     known = rf"(?m)^[ \t]*[\w.]*\b(?:{'|'.join(names)})\s*=\s*(?:torch\.)?nn\.\w+Loss\("
@@ -158,7 +159,16 @@ def _may_cut(frame: Frame, keys: frozenset[str], arguments: Arguments) -> frozen
         return frozenset()
     if re.search(known, frame.unit.source.text):
         return frozenset()
-    return frozenset[str]().union(*outputs)
+    return frozenset[str]().union(*_outputs(arguments))
+
+
+def are_apart(arguments: Arguments) -> bool:
+    """Are there outputs of networks that have nothing in common?"""
+    return any(one.isdisjoint(other) for one, other in combinations(_outputs(arguments), 2))
+
+
+def _outputs(arguments: Arguments) -> list[frozenset[str]]:
+    return [each.deps for each in arguments.all() if type(each) is Tensor and each.deps]
 
 
 def _compares(key: str) -> bool:
