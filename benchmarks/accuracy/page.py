@@ -151,9 +151,7 @@ def originals_section() -> list[str]:
     lines += ["labelled by someone who did not write the rules, given the file and the question"]
     lines += ["only; those of the third parts, of fourth-development, fifth-development,"]
     lines += ["fifth-second, sixth-development, seventh-development, seventh-second,"]
-    lines += [
-        "eighth-, ninth- and tenth-development by the one who then mended the checker, and"
-    ]
+    lines += ["eighth-, ninth- and tenth-development by the one who then mended the checker, and"]
     lines += ["so were three that came up later (prot-bert-finetune cell 22:59, fastformers 815,"]
     lines += ["DynaBERT 415). Those still unread are counted as not labelled. The development part"]
     lines += ["and the ninth parts were run with the checker as it is; the rows of the others are"]
