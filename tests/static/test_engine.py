@@ -143,3 +143,22 @@ def train(make):
     calls = "".join(f"    train(lambda them: optim.SGD(them, lr={n}))\n" for n in range(40))
     assert not zerograd.check_source(f"{SETTING}{train}def main():\n{calls}", "many.py")
     assert 0 < asked <= 4 * 40**2
+
+
+def test_a_second_unscale_on_one_branch_is_told_of_some_path() -> None:
+    source = """\
+import torch
+def train(net, opt, data, args):
+    scaler = torch.amp.GradScaler()
+    for x in data:
+        opt.zero_grad()
+        scaler.scale(net(x).sum()).backward()
+        scaler.unscale_(opt)
+        if args.clip:
+            scaler.unscale_(opt)
+        scaler.step(opt)
+        scaler.update()
+"""
+    assert not zerograd.check_source(source, "twice.py")
+    (found,) = zerograd.check_source(source, "twice.py", may=True)
+    assert (found.rule.code, found.spot.line) == ("ZG302", 9)

@@ -170,16 +170,17 @@ class Judgement(Leaks):
 
     def _at_unscale(self, node: Happening) -> Iterable[Finding]:
         assert node.event is not None
-        if "[*]" in node.event.owner or is_second_of_a_round(node, self._buckets):
+        if "[*]" in node.event.owner:
             return  # one of several, and not always the same one
-        if is_unscaled_after_its_step(node, self._buckets, self._flow):
+        is_second = is_second_of_a_round(node, self._buckets)
+        if not is_second and is_unscaled_after_its_step(node, self._buckets, self._flow):
             yield self._bypassed(node, node.spot, UNSCALED_AFTER, UNSCALE_BEFORE, True)
         for found in self._judge(node, _AT_UNSCALE, node.event.buckets):
             sure = found.certain and not may_be_updated(
                 node, self._buckets, self._program, self._varies_at(node)
             )
             sure = sure or is_called_off(node, self._buckets, self._program)
-            yield replace(found, certain=sure and not self._is_doubted(node))
+            yield replace(found, certain=sure and not (is_second or self._is_doubted(node)))
 
     def _bypassed(
         self, node: Happening, spot: Spot, message: str, advice: str, certain: bool
