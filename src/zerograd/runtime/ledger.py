@@ -148,14 +148,17 @@ class Ledger:
         if code in _ON_NOTHING:
             # Values may have come by a way that moves no counter.
             return not any(bucket.gradients(1) and looks.norm(bucket) > 0 for bucket in buckets)
-        if code == "ZG501" and not event.counted:
-            # A guard that throws away what it dislikes may do so a few times in a row.
+        if code == "ZG501":
+            # A guard that throws away what it dislikes may do so a few times in a row, and one
+            # that asks at the end of each window whole windows, each as large as the next.
             window = recorder.memo.edge.closed
             lost = window.lost if window is not None else ()
             is_unguarded = bool(lost) and all(
                 is_in_every_turn(finding.spot, spot) for spot, _ in lost
             )
-            return is_unguarded or self._tries[finding.key] > SURE_OF_A_WINDOW
+            if is_unguarded or (window is not None and window.size > 1):
+                return is_unguarded
+            return bool(event.counted) or self._tries[finding.key] > SURE_OF_A_WINDOW
         if code == "ZG402" and all(each.is_moved() for each in buckets):
             return False  # back to where the first step began: a search for a length of step
         if code == "ZG402" and BY_HAND in (recorder.memo.last_fill(each.name) for each in buckets):
