@@ -28,6 +28,7 @@ from zerograd.static.engine.hooked import clipped_in_hooks
 from zerograd.static.engine.idle import idle, kept_idle, kept_unused
 from zerograd.static.engine.ir import Attempt, Branch, Loop, walk
 from zerograd.static.engine.judgement import Judgement
+from zerograd.static.engine.leftover import left_over
 from zerograd.static.engine.poisoned import poisoned
 from zerograd.static.engine.precision import filled_in_one_precision
 from zerograd.static.engine.program import Program
@@ -143,6 +144,7 @@ def _judge(program: Program, root: Root) -> list[Finding]:
         *window_findings(program, buckets, flow, atoms),
         *unused(program, buckets, flow, atoms),
         *poisoned(program, buckets, flow, atoms),
+        *left_over(buckets, flow),
     ]
 
 
