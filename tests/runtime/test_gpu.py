@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from contextlib import contextmanager
+
 import pytest
 import torch
 from torch import nn
@@ -28,6 +31,15 @@ def batches():
             for _ in range(ROUNDS)]  # fmt: skip
 
 
+@contextmanager
+def captured():
+    """Capture a graph. A dead one that the collector finds meanwhile would break the capture."""
+    gc.collect()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        yield graph
+
+
 def replays(model, loss_of=nn.functional.mse_loss, *, step=None, adds=False):
     """Capture a backward, and a step if there is one; yield after a replay for each batch.
 
@@ -44,8 +56,7 @@ def replays(model, loss_of=nn.functional.mse_loss, *, step=None, adds=False):
     torch.cuda.current_stream().wait_stream(stream)
     if not adds:
         model.zero_grad(set_to_none=True)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with captured() as graph:
         loss_of(model(x), y).backward()
         if step is not None:
             step()
@@ -95,8 +106,7 @@ def graph_of_the_eyes_only(clear=True):
     with torch.no_grad():
         model(looked)  # warms up
         torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with captured() as graph:
             model(looked)
     for x, y in batches():
         graph.replay()
