@@ -10,6 +10,7 @@ from zerograd.lifecycle.events import EventKind, Spot
 from zerograd.lifecycle.state import BucketState, Drop
 from zerograd.static.engine.ir import Happening, Haze, walk
 from zerograd.static.engine.marks import happens_wherever
+from zerograd.static.engine.steppers import loops_around
 from zerograd.static.engine.taken import is_taken_by_hand
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class LostLosses:
             elif (
                 each.kind is EventKind.BACKWARD
                 and each.event is not None
-                and each.loop is step.loop
+                and _is_in_round(each, step)
                 and step.frames <= each.frames
                 and each.spot not in used
                 and not set(buckets).isdisjoint(each.event.buckets)
@@ -158,7 +159,7 @@ class LostLosses:
             for each in self._buckets.happenings
             if each.event is not None
             and each is not step
-            and each.loop is step.loop
+            and _is_in_round(each, step)
             and not mine.isdisjoint(each.event.buckets)
         ]
         order = self._buckets.happenings
@@ -196,7 +197,9 @@ class LostLosses:
         always = all(each.guards == step.guards for each in losses) and all(
             each.guards <= step.guards and not each.behind - step.behind for each in clears
         )
-        return None if not always or _may_be_used_between(losses[0], clears[0], mine) else drop
+        return (
+            None if not always or _may_be_used_between(losses[0], clears[0], step, mine) else drop
+        )
 
     def _cleared_at(self, backward: Spot, buckets: tuple[str, ...]) -> Spot | None:
         """Return the clear that finds a loss, and throws it away."""
@@ -236,10 +239,17 @@ class LostLosses:
                 yield self._flow.states[number][0]
 
 
-def _may_be_used_between(loss: Happening, clear: Happening, mine: set[str]) -> bool:
+def _is_in_round(each: Happening, step: Happening) -> bool:
+    """Does it happen in the loop of the step, or in one inside it?"""
+    return step.loop is not None and step.loop in loops_around(each.loop)
+
+
+def _may_be_used_between(
+    loss: Happening, clear: Happening, step: Happening, mine: set[str]
+) -> bool:
     """Does a call that cannot be seen come between a loss and the clear, also round the loop?"""
-    assert loss.loop is not None
-    nodes = walk(loss.loop.body)
+    assert step.loop is not None
+    nodes = walk(step.loop.body)
     start, end = nodes.index(loss), nodes.index(clear)
     between = nodes[start:end] if start < end else nodes[start:] + nodes[:end]
     return any(
