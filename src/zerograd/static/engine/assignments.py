@@ -155,14 +155,14 @@ def _store(frame: Frame, node: ast.stmt, target: ast.expr, value: Value, right: 
         if target.attr == "step":
             _assign_step(frame, target, value)
         of_gradient = isinstance(target.value, ast.Attribute) and target.value.attr == "grad"
-        if target.attr == "data" and not of_gradient and _uses_gradient(frame, right, target.value):
-            _update_by_hand(frame, node, target.value)
+        if target.attr == "data" and not of_gradient:
+            put_back(frame, peek(frame, target.value), target.value, [right])
+            if _uses_gradient(frame, right, target.value):
+                _update_by_hand(frame, node, target.value)
             return
         if target.attr == "data":
-            if of_gradient and not frame.unit.mentions_gradient(right):
+            if not frame.unit.mentions_gradient(right):
                 assign_gradient(frame, target.value, value, right)
-            elif not of_gradient:
-                put_back(frame, peek(frame, target.value), target.value, [right])
             return
     elif type(target) is ast.Name and frame.unit.mentions_gradient(right):
         current = frame.lookup(target.id)

@@ -307,6 +307,8 @@ def _tensor_method(
         holder = node.func.value
         if isinstance(holder, ast.Attribute) and holder.attr == "data":
             holder = holder.value
+        if name == "copy_":
+            put_back(frame, base, holder, node.args)
         if any(uses_gradient(frame, each, holder, base) for each in node.args):
             emit(
                 frame,
@@ -316,8 +318,6 @@ def _tensor_method(
                 name=path_of(node.func.value),
                 leaf=isinstance(base, Leaf),
             )
-        elif name == "copy_":
-            put_back(frame, base, holder, node.args)
         return base
     if isinstance(base, Params):
         return base

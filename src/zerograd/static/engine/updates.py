@@ -50,9 +50,16 @@ def uses_gradient(frame: Frame, right: ast.expr, holder: ast.expr, owner: Value)
 def put_back(frame: Frame, owner: Value, holder: ast.expr, given: list[ast.expr]) -> None:
     """Weights that are given other values, not made of their own, are put back to where they were.
 
-    A line search does that: it moves them along the same gradients again.
+    A line search does that: it moves them along the same gradients again, from where it kept
+    them: `p.copy_(kept - rate * p.grad)`.
     """
+    if not isinstance(owner, Params):
+        return
     own = path_of(holder).split(".", 1)[0]
-    names = {each.id for part in given for each in ast.walk(part) if isinstance(each, ast.Name)}
-    if isinstance(owner, Params) and own not in names:
+    parts = [each for part in given for each in ast.walk(part)]
+    asked = [
+        id(each.value) for each in parts if isinstance(each, ast.Attribute) and each.attr == "grad"
+    ]
+    names = {each.id for each in parts if isinstance(each, ast.Name) and id(each) not in asked}
+    if own not in names:
         frame.emit(Haze(keys_of(owner), whole=True, spent=True))
