@@ -14,7 +14,7 @@ from zerograd.static.engine.definitions import Instance
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Haze
 from zerograd.static.engine.keys import keys_of
-from zerograd.static.engine.values import Named, Several, Value
+from zerograd.static.engine.values import Named, Optimizer, Several, Value
 from zerograd.static.engine.words import clips_by_name, is_scheduler_name, words_of
 
 if TYPE_CHECKING:
@@ -92,10 +92,18 @@ def ask_for_gradients(frame: Frame, taker: Named, name: str) -> None:
 
 
 def entrust(frame: Frame, name: str, arguments: Arguments) -> None:
-    """`Hooks(self)`: what is made from the trainer itself may do all that the trainer can."""
+    """`Hooks(self)`: what is made from the trainer itself may do all that the trainer can.
+
+    And what is attached to an optimizer, `privacy_engine.attach(opt)`, has a hand in its step.
+    """
     made = name[:1].isupper() and not _only_looks_on(name)
     if made and any(_is_a_trainer(frame, each) for each in arguments.leaves()):
         frame.program.entrusted = True
+    for each in arguments.optimizers() if name == "attach" else ():
+        if isinstance(each, Named):
+            each = frame.program.named_optimizer(each.path)
+        if isinstance(each, Optimizer) and not each.clears_itself:
+            each.clears_itself = None
 
 
 def _is_a_trainer(frame: Frame, value: Value) -> bool:
