@@ -10,7 +10,7 @@ from zerograd.static.engine import guards
 from zerograd.static.engine.conditions import is_modulo, is_positive
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening, Loop, walk
-from zerograd.static.engine.switches import lasting_truth
+from zerograd.static.engine.switches import counts_up, lasting_truth
 
 if TYPE_CHECKING:
     from zerograd.static.engine.program import Program
@@ -60,7 +60,7 @@ def edges_of(loop: Loop, program: Program, atoms: dict[str, int]) -> Edges:
     `if i > 0: clear()` is right: the first iteration has nothing to clear. And `i % 2 == 0`
     is true there. `if i < n - 1: clear()` leaves to nobody here what it does not clear.
     """
-    gone = _switched(loop, program, atoms)
+    gone = _switched(loop, program, atoms) | _counted_by_hand(loop, program, atoms)
     counter = counter_of(loop)
     if counter is None:
         return Edges(gone=gone)
@@ -146,6 +146,30 @@ def _switched(loop: Loop, program: Program, atoms: dict[str, int]) -> frozenset[
             if after is not None:
                 found.add(number * 2 + (not after))
     return frozenset(found)
+
+
+def _counted_by_hand(loop: Loop, program: Program, atoms: dict[str, int]) -> frozenset[int]:
+    """Return what holds of a number only before the loop has counted it up: `step == 0`."""
+    found = set()
+    for key, number in atoms.items():
+        atom = program.atoms.get(key)
+        if atom is None or atom.node is None:
+            continue
+        for each in atom.names:
+            name = each.partition("#")[0]
+            truth = _on_first(atom.node, key, name, 0)
+            if truth is not None and program.is_stored(loop, each) and _counts_on_in(loop, name):
+                found.add(number * 2 + truth)
+    return frozenset(found)
+
+
+def _counts_on_in(loop: Loop | None, name: str) -> bool:
+    """Is it counted up in each round, and never set back by a loop around?"""
+    while loop is not None and not loop.pseudo:
+        if not counts_up(loop.node, name):
+            return False
+        loop = loop.parent
+    return True
 
 
 def _remainder_on_first(node: ast.expr, name: str, start: int) -> bool | None:

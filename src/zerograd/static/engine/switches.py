@@ -7,6 +7,7 @@ under it happens once, whatever the test looks like.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Sequence
 
 from zerograd.static.engine.stores import statements_in, targets
 
@@ -32,6 +33,42 @@ def lasting_truth(loop: ast.AST | None, name: str) -> bool | None:
                 truths.extend(_turned(each, name))
     # Each of the assignments was understood, and all say the same.
     return truths[0] if len(truths) == stored and len(set(truths)) == 1 else None
+
+
+def counts_up(loop: ast.AST | None, name: str) -> bool:
+    """Does each round add a number to `name`, or make it a copy of one that is counted so?"""
+    if not isinstance(loop, ast.For | ast.AsyncFor | ast.While):
+        return False
+    given = [value for to, value in _always_given(loop.body) if to == name]
+    stored = sum(isinstance(each, ast.Name) and each.id == name for each in targets(loop.body))
+    if len(given) != 1 or stored != 1:
+        return False
+    value = given[0]
+    if isinstance(value, ast.Name) and value.id != name:
+        return counts_up(loop, value.id)
+    return (
+        isinstance(value, ast.BinOp)
+        and isinstance(value.op, ast.Add)
+        and isinstance(value.left, ast.Name)
+        and value.left.id == name
+        and isinstance(value.right, ast.Constant)
+    )
+
+
+def _always_given(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
+    """Yield what is assigned to names under no condition, `n += 1` as `n + 1`."""
+    for node in body:
+        if isinstance(node, ast.For | ast.AsyncFor | ast.While | ast.With | ast.AsyncWith):
+            yield from _always_given(node.body)
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            read = ast.Name(node.target.id, ast.Load())
+            yield node.target.id, ast.BinOp(read, node.op, node.value)
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target, value = node.targets[0], node.value
+            pairs = [(target, value)]
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+                pairs = list(zip(target.elts, value.elts, strict=False))
+            yield from ((each.id, what) for each, what in pairs if isinstance(each, ast.Name))
 
 
 def _turned(node: ast.If, name: str) -> list[bool]:
