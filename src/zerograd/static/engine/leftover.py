@@ -75,8 +75,12 @@ def _left(loss: Happening, step: Happening, flow: Flow) -> Iterator[Contribution
 def _culprit(
     left: Contribution, loss: Happening, step: Happening, buckets: Buckets
 ) -> Happening | None:
-    """Return the backward that left it: of a loop beside, which neither steps nor clears."""
+    """Return the backward that left it: of a loop beside, which neither steps nor clears.
+
+    Another loop is around both. What was shown once before training begins spoils one step only.
+    """
     assert step.event is not None
+    around = [each for each in loops_around(loss.loop) if each is not loss.loop and not each.pseudo]
     for each in buckets.happenings:
         if (
             each.kind is EventKind.BACKWARD
@@ -86,8 +90,10 @@ def _culprit(
             and step.event.owner in each.event.fills
             and each.loop is not None
             and not each.loop.pseudo
-            and each.loop not in list(loops_around(loss.loop))
-            and loss.loop not in list(loops_around(each.loop))
+            and each.loop not in around
+            and each.loop is not loss.loop
+            and loss.loop not in (outer := list(loops_around(each.loop)))
+            and any(one in outer for one in around)
         ):
             return each
     return None
