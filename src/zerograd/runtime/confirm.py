@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -105,6 +106,16 @@ class Looks:
         self.taken += 1
         values = torch_facts.norms(bucket.gradients(MOST_GRADIENTS))
         return math.sqrt(math.fsum(value * value for value in values)) if values else 0.0
+
+    def not_zero(self, members: list[weakref.ref[Tensor]]) -> list[weakref.ref[Tensor]]:
+        """Return those whose gradients are not all zeros. Synchronises."""
+        held = [(ref, each.grad) for ref in members if (each := ref()) is not None]
+        filled = [(ref, grad) for ref, grad in held if grad is not None]
+        if not filled or not torch_facts.may_look_at_values():
+            return []
+        self.taken += 1
+        values = torch_facts.norms([grad for _, grad in filled])
+        return [ref for (ref, _), value in zip(filled, values, strict=True) if value != 0.0]
 
     def fingerprint(self, tensor: Tensor) -> float | None:
         """Return a number that changes when the values do, nearly always. Synchronises."""

@@ -214,6 +214,20 @@ def _says_clear(node: ast.AST) -> bool:
     return name != "zero_grad" and bool(CLEARS.fullmatch(name))
 
 
+def only_clears_near(site: Site) -> bool:
+    """Is all that is done to `.grad` by hand near `site` to clear it?"""
+    try:
+        tree = ast.parse("".join(linecache.getlines(site.path)))
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    scopes = _reached(_scope(tree, site.spot.line), tree)
+    return any(True for scope in scopes for _ in _statements(scope, "clear")) and not any(
+        not _clears(each)  # type: ignore[arg-type]
+        for scope in scopes
+        for each in _statements(scope, "assign")
+    )
+
+
 def only_changes_near(site: Site) -> bool:
     """Does every `p.grad = …` near `site` make the new gradient of the one that was there?
 

@@ -55,6 +55,16 @@ class Unseen:
         if done:
             self._feed(site, done)
 
+    def _is_zeroed_in_part(self, bucket: Bucket, site: Site) -> bool:
+        """Are some gradients zeros, by a clear by hand? Then the others are parted from them."""
+        looks = self._recorder.looks
+        if len(bucket.members) < 2 or not self._is_so(hand_work.only_clears_near, site):
+            return False
+        if not looks.finds_zeros(bucket, site) or not looks.is_part_due(bucket, site):
+            return False
+        left = looks.not_zero(bucket.still_filled(MOST_WHOLE))
+        return bool(left) and self._recorder.partition.part(bucket, left) is not bucket
+
     def _left_out(self, bucket: Bucket, site: Site, *, adds: bool) -> list[tuple[Bucket, int]]:
         """Part what a clear by hand to None has left out from a bucket; return what else was done.
 
@@ -130,6 +140,8 @@ class Unseen:
         bucket.doubt = bucket.doubt or (asked and not (spent and self._is_spent_by_own(bucket)))
         if not spent or change != TOUCHED:
             return None
+        if adds and self._is_zeroed_in_part(bucket, site):
+            return _ZEROED
         return _ADDED if self._only_adds(site) else _ASSIGNED
 
     def _is_spent_by_own(self, bucket: Bucket) -> bool:
