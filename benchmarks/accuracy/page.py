@@ -251,7 +251,7 @@ def reports_section(result: dict[str, Any]) -> list[str]:
         "of scaled gradients), one is Python 2 and was not read, and the two flagged are a "
         "clear by a name of its own (`set_grads_none`) and a window counted by the loop around "
         "it, which may be meant. "
-        "Set 10 is small: most threads and commits that tell of such bugs stand in the sets before. "
+        "Set 10 is small: most threads and commits that tell of such bugs stand in earlier sets. "
         "Two thirds are files from before a mending commit, a fifth were found by their text, "
         "two are as posted; three of the held-out half are about ranks, which only a run can tell. "
         "Of its files taken for right two are Python 2 and three proved faulty (a window off by "
