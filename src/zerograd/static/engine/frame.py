@@ -141,10 +141,23 @@ class Frame:
             if isinstance(value, Instance) and not self.versions.get(name):
                 # the same object in all its methods
                 return f"{value.cls.name}:{value.key}", frozenset((mark,)), False
+            kept = self._kept(value)
+            if kept:
+                return f"{value.ident}.{kept}", frozenset((f".{kept}",)), False
             return f"{mark}.{self.versions.get(name, 0)}", frozenset((mark,)), False
         if self.outer is not None and name in self.outer.locals:
             return self.outer.spelling(name)
         return name, frozenset((name,)), False
+
+    def _kept(self, value: Value) -> str:
+        """Return the attribute that holds it for good: `args = self.args` names the same again."""
+        owner = self.self_value
+        if not isinstance(value, Named) or not isinstance(owner, Instance):
+            return ""
+        for name, each in owner.attributes.items():
+            if each.ident == value.ident and self.program.is_set_once(owner, name):
+                return name
+        return ""
 
 
 def path_of(node: ast.AST) -> str:
