@@ -565,3 +565,35 @@ def test_callbacks_in_a_module_of_their_own_clear_only_for_who_does_not(
     (tree / "handler.py").write_text(HANDLER)
     (tree / "train.py").write_text(TRAINER.replace("CLEAR", clear))
     assert [each.rule.code for each in check_paths(["train.py"]).findings] == codes
+
+
+def test_a_constructor_is_read_for_each_object_by_itself(tree: Path) -> None:
+    (tree / "base.py").write_text(
+        "class BaseTrainer:\n"
+        "    def __init__(self, model, optimizer_g, optimizer_d, config):\n"
+        "        self.model = model.to(config['device'])\n"
+        "        self.optimizer_g = optimizer_g\n"
+        "        self.optimizer_d = optimizer_d\n"
+        "    def train(self):\n"
+        "        for epoch in range(9):\n"
+        "            result = self._train_epoch(epoch)\n"
+    )
+    (tree / "trainer.py").write_text(
+        "import torch\n"
+        "from base import BaseTrainer\n"
+        "class Trainer(BaseTrainer):\n"
+        "    def __init__(self, model, optimizer_g, optimizer_d, config, data):\n"
+        "        super().__init__(model, optimizer_g, optimizer_d, config)\n"
+        "        self.data = data\n"
+        "        self.gen_opt = optimizer_g\n"
+        "        self.dis_opt = optimizer_d\n"
+        "    def _train_epoch(self, epoch):\n"
+        "        for x in self.data:\n"
+        "            self.optimizer_d.zero_grad()\n"
+        "            self.model(x, True).mean().backward()\n"
+        "            self.dis_opt.step()\n"
+        "            self.optimizer_g.zero_grad()\n"
+        "            self.model(x).mean().backward()\n"
+        "            self.gen_opt.step()\n"
+    )
+    assert not check_paths(["trainer.py"]).findings

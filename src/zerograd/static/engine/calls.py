@@ -16,7 +16,7 @@ from zerograd.static.engine.gradients import gradient_method, set_gradient, sets
 from zerograd.static.engine.groups import Groups
 from zerograd.static.engine.ir import Haze, has_effect
 from zerograd.static.engine.items import items_by, mapped
-from zerograd.static.engine.keepers import ask_by_name, ask_made, hand_trainer, tell
+from zerograd.static.engine.keepers import ask_by_name, ask_made, hand_trainer, kept_above, tell
 from zerograd.static.engine.keys import comes_from, keys_of
 from zerograd.static.engine.scalers import hand_scaler, run_scaler, scaler_method
 from zerograd.static.engine.things import OF_MODULES, thing_method
@@ -286,6 +286,7 @@ def _method(frame: Frame, node: ast.Call, base: Value, name: str) -> Value:
         callee = program.attribute(frame, base, name)
         if callee is NOTHING and type(base) is Super:
             if name == "__init__":
+                kept_above(frame, node, base.of)
                 return NOTHING
             return _framework_method(frame, node, base.of, name, Arguments.of(frame, node))
         return _call_value(frame, node, callee)

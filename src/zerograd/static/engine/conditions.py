@@ -18,6 +18,7 @@ from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.membership import asks_for_more, is_container_of, is_member
 from zerograd.static.engine.stores import targets
+from zerograd.static.engine.tallies import is_full_each_turn
 from zerograd.static.engine.values import (
     Bound,
     Constant,
@@ -182,7 +183,7 @@ def _comparison(frame: Frame, node: ast.Compare) -> Test:
             return _present(frame, left).negated()
         if operator in (ast.IsNot, ast.NotEq):
             return _present(frame, left)
-    if _is_main(left, right):
+    if _is_main(left, right) or is_full_each_turn(frame, node):
         return ALWAYS
     truth = isinstance(right, ast.Constant) and isinstance(right.value, bool)
     if truth and operator in (ast.Eq, ast.Is):

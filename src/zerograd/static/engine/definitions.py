@@ -43,6 +43,16 @@ class Function(Value):
         bound = self.bound.ident if self.bound else ""
         return f"f:{id(self.node)}:{bound}{''.join(each.ident for each in given)}"
 
+    @property
+    def reader(self) -> Value | str:
+        """For whom it is read: one that sets attributes, for each object by itself."""
+        bound = self.bound
+        if isinstance(bound, Instance) and self.owner is not None:
+            name = getattr(self.node, "name", "")
+            if name == "__init__" or f"{self.owner.name}.{name}" in bound.primed:
+                return bound
+        return bound.ident if bound is not None else ""
+
     def with_given(self, positional: list[Value], named: dict[str, Value]) -> Function:
         """Return the function with some arguments given beforehand."""
         made = Function(

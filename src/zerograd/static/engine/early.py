@@ -12,7 +12,7 @@ from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.ir import Happening, Loop
 from zerograd.static.engine.steppers import Steppers, loops_around
 from zerograd.static.engine.taken import is_unused, takes
-from zerograd.static.engine.window import must_be_one
+from zerograd.static.engine.window import is_before_the_window, must_be_one
 from zerograd.static.engine.words import words_of
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class EarlyClears(Steppers):
             sits_out = self._sits_out(owner, guard)
             if sits_out and not _IS_ONE_OF_TWO.search(guard.partition("|")[0]):
                 continue  # of two rounds either may be the one that is meant to step
-            if guard == SYNC and _is_before_the_window(node):
+            if guard == SYNC and is_before_the_window(node):
                 continue
             if any(self._program.atoms[key].counter for key in own - shared):
                 continue  # a counter of its own, which may be the window's start
@@ -384,14 +384,6 @@ class EarlyClears(Steppers):
                 if step.kind is EventKind.STEP and step.event and step.event.owner in others
             )
         )
-
-
-def _is_before_the_window(clear: Happening) -> bool:
-    """Is it a clear of what Accelerate prepared, outside its `accumulate`?
-
-    There it does nothing but after a round that has stepped: what it drops has been used.
-    """
-    return clear.optimizer is not None and clear.optimizer.windowed and SYNC not in clear.guards
 
 
 def _before(losses: list[Happening]) -> frozenset[str]:

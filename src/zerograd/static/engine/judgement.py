@@ -48,6 +48,7 @@ from zerograd.static.engine.vain import (
     is_clipped_between,
     is_clipped_too_late,
     is_clipped_too_soon,
+    is_stepped_on_next,
     may_find_nothing,
 )
 
@@ -95,6 +96,8 @@ class Judgement(Leaks):
                 yield from self._at_unscale(node)
             elif node.kind is EventKind.CLIP:
                 found = list(self._judge(node, _AT_CLIP, node.event.buckets))
+                if is_stepped_on_next(node, self._buckets):
+                    found = [each for each in found if each.rule.code != "ZG304"]
                 yield from found
                 if not found and is_clipped_scaled(node, self._buckets, self._flow):
                     yield self._finding(node, "ZG301", INITIAL, True)

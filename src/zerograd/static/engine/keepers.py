@@ -15,7 +15,12 @@ from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Haze
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.values import Named, Optimizer, Several, Value
-from zerograd.static.engine.words import clips_by_name, is_scheduler_name, words_of
+from zerograd.static.engine.words import (
+    clips_by_name,
+    is_optimizer_name,
+    is_scheduler_name,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from zerograd.static.engine.frame import Frame
@@ -50,6 +55,15 @@ HOOKS = frozenset(
 _CALLING = HOOKS | {"call", "fire", "emit", "dispatch", "invoke", "run", "send", "publish"}
 _MOVING = frozenset(("step", "update", "register", "set"))  # words of who reads, or else does it
 _LOOKING = (_READING - _MOVING) | _RATES
+
+
+def kept_above(frame: Frame, node: ast.Call, instance: Instance) -> None:
+    """`super().__init__(net, optimizer)`: one that is not read keeps them by their own names."""
+    for each in (*node.args, *(keyword.value for keyword in node.keywords)):
+        if isinstance(each, ast.Name) and is_optimizer_name(each.id):
+            value = frame.lookup(each.id)
+            if isinstance(value, Named | Optimizer):
+                instance.attributes.setdefault(each.id, value)
 
 
 def is_reading(name: str) -> bool:

@@ -118,7 +118,7 @@ class Program(Readings):
                 return self.quietly(method)
             return method
         for cls in self.lineage(instance.cls):
-            for assigner in cls.assigners(name):
+            for assigner in cls.assigners(name) or _handed_up(cls, name):
                 owner = self.foremost(instance, cls, assigner)
                 if id(owner.methods[assigner]) in self._reading:
                     owner = cls
@@ -254,6 +254,14 @@ class Program(Readings):
         if not optimizers or len(optimizers) != len(items):
             return Named(f"{instance.key}.optimizers()")
         return optimizers[0] if len(optimizers) == 1 else Several(list(optimizers))
+
+
+def _handed_up(cls: ClassUnit, name: str) -> list[str]:
+    """Return the constructor, if it hands an optimizer of that name to one that is not seen."""
+    made = cls.methods.get("__init__")
+    if made is None or not is_optimizer_name(name) or not cls.unit.mentions(made, name):
+        return []
+    return ["__init__"] if cls.unit.mentions(made, "super") else []
 
 
 def _is_unset(value: Value | None) -> bool:

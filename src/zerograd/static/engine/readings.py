@@ -139,7 +139,7 @@ class Readings(Lineage):
             site = frame.unit, node  # where it is called; read for nobody, it is told inside
         key = (
             id(body),
-            function.bound.ident if function.bound else "",
+            function.reader,
             tuple(value.ident for value in arguments.positional),
             tuple((name, value.ident) for name, value in arguments.named.items()),
             tuple(spelled.items()),

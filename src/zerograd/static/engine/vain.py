@@ -92,6 +92,18 @@ def is_clipped_after_clear(clip: Happening, buckets: Buckets, flow: Flow) -> boo
     return not acts("\n".join(clip.unit.source.lines[before[-1].spot.line : clip.spot.line - 1]))
 
 
+def is_stepped_on_next(clip: Happening, buckets: Buckets) -> bool:
+    """Does a step follow at once? Then the clip is none in vain, and one of two steps is."""
+    beside, at = _beside(clip, buckets)
+    after = beside[at + 1] if at + 1 < len(beside) else None
+    return (
+        after is not None
+        and after.kind is EventKind.STEP
+        and after.loop is clip.loop
+        and after.guards == clip.guards
+    )
+
+
 def is_clipped_too_late(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
     """Has the same function stepped before it, and is what it clips cleared before any other use?
 

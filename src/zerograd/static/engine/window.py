@@ -211,3 +211,11 @@ def must_be_one(unit: Unit, text: str) -> bool:
 def _is_one(divisor: ast.expr) -> bool:
     """Is it 1 written out? A window of one micro-batch is none."""
     return isinstance(divisor, ast.Constant) and divisor.value == 1
+
+
+def is_before_the_window(clear: Happening) -> bool:
+    """Is it a clear of what Accelerate prepared, outside its `accumulate`?
+
+    There it does nothing but after a round that has stepped: what it drops has been used.
+    """
+    return clear.optimizer is not None and clear.optimizer.windowed and SYNC not in clear.guards
