@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import pytest
 import torch
@@ -242,3 +242,19 @@ def test_the_run_begins_while_a_graph_is_there_already(train):
         torch.cuda.CUDAGraph.replay = before
         watchers[0].stop()
     assert watchers[0].findings == []
+
+
+@pytest.mark.parametrize("clear", [True, False])
+def test_peak_memory_is_equal(clear):
+    """What is looked at, once, to be sure of a fault is no more than one gradient large."""
+    peaks = []
+    for watched in (False, True, False, True):
+        gc.collect()
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        with zerograd.watch(policy="collect") if watched else nullcontext():
+            plain(clear)
+        peaks.append(torch.cuda.max_memory_allocated() - before)
+    alone, under_watch = set(peaks[2::2]), set(peaks[3::2])
+    assert alone == under_watch, peaks

@@ -79,6 +79,13 @@ for opt in (torch.optim.SGD(net.parameters(), lr=0.01), torch.optim.Adam(net.par
 dist.destroy_process_group()
 """
 
+COUNTED = DDP.replace(
+    "dist.barrier()",
+    "group = dist.distributed_c10d._get_default_group()\n"
+    "open(f'{rank}.txt', 'w').write(str(group._get_sequence_number_for_group()))\n"
+    "dist.barrier()",
+)
+
 ALONE = """
 import os, sys, time, torch
 net = torch.nn.Linear(4, 1)
@@ -119,6 +126,17 @@ def test_ranks_that_step_in_different_windows_are_found(tmp_path: Path) -> None:
     assert "update 5 of opt comes after 1 synchronised backward on rank 0" in finding["message"]
     assert "after 2 synchronised backwards on rank 1" in finding["message"]
     assert finding["location"]["row"] == 15 and finding["rank"] == [0, 1]
+
+
+@pytest.mark.parametrize("mode", ["clean", "forgets"])
+def test_no_collective_is_ours(tmp_path: Path, mode: str) -> None:
+    write(tmp_path, ddp=COUNTED)
+    counts = []
+    for ours in ((), ("-m", "zerograd", "run", "--exit-zero")):
+        done = call(*LAUNCHER, *ours, "ddp.py", mode, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        counts.append([int((tmp_path / f"{rank}.txt").read_text()) for rank in (0, 1)])
+    assert counts[0] == counts[1] and min(counts[0]) >= 8  # one at least for each backward
 
 
 def test_steps_that_a_rank_takes_for_others_after_its_data_has_ended_are_none_of_its_own(
