@@ -154,7 +154,7 @@ def originals_section() -> list[str]:
     lines += ["eighth-, ninth- and tenth-development by the one who then mended the checker, and"]
     lines += ["so were three that came up later (prot-bert-finetune cell 22:59, fastformers 815,"]
     lines += ["DynaBERT 415). Those still unread are counted as not labelled. The development part"]
-    lines += ["and the ninth and tenth parts were run with the checker as it is; the other rows are"]
+    lines += ["and the ninth and tenth parts were run with the checker as it is; other rows are"]
     lines += ["from the session in which each was last run.", ""]
     lines += [
         "| part | repositories | training files | findings | true | arguable | false | unread |"
