@@ -11,8 +11,9 @@ import argparse
 import gc
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from zerograd import __version__
 from zerograd.errors import UsageError, ZerogradError
@@ -57,7 +58,9 @@ def _tell(line: str) -> None:
     try:
         print(line, file=sys.stderr, flush=True)
     except (OSError, ValueError):
-        pass  # nobody can be told; the exit code still says it
+        from zerograd.cli.streams import close_quietly
+
+        close_quietly(sys.stderr)  # nobody can be told; the exit code still says it
 
 
 def _in_our_process(words: list[str], asked: str | None) -> int:
@@ -75,12 +78,12 @@ def _in_our_process(words: list[str], asked: str | None) -> int:
         _tell("zerograd: interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        close_quietly()
+        close_quietly(sys.stdout)
         return NOBODY_READS
     except OSError as error:
         if error.filename is not None:  # not a stream: a fault of ours
             raise
-        close_quietly()
+        close_quietly(sys.stdout)
         raise UsageError(
             f"standard output: cannot be written ({error.strerror}).\n"
             "  Make room, or let the output go elsewhere."
@@ -89,6 +92,11 @@ def _in_our_process(words: list[str], asked: str | None) -> int:
 
 class Parser(argparse.ArgumentParser):
     """A parser whose complaints are like all others here: one line, and what to do next."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # as argparse itself does since Python 3.11.5: help that nobody can read is no error
+        with suppress(OSError, AttributeError):
+            super()._print_message(message, file)
 
     def error(self, message: str) -> NoReturn:
         words = self.prog.split()[1:]

@@ -102,11 +102,11 @@ def voice() -> TextIO:
         return open(os.devnull, "w", encoding="utf-8")
 
 
-def close_quietly() -> None:
-    """Give up standard output after its reader has gone, so that exit does not complain."""
+def close_quietly(stream: TextIO) -> None:
+    """Give up a stream that cannot be written, so that exit does not complain."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, sys.stdout.fileno())
+        os.dup2(null, stream.fileno())
         os.close(null)
     except (OSError, ValueError, AttributeError):
         pass

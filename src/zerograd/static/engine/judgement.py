@@ -96,8 +96,11 @@ class Judgement(Leaks):
                 yield from self._at_unscale(node)
             elif node.kind is EventKind.CLIP:
                 found = list(self._judge(node, _AT_CLIP, node.event.buckets))
-                if is_stepped_on_next(node, self._buckets):
-                    found = [each for each in found if each.rule.code != "ZG304"]
+                if is_stepped_on_next(node, self._buckets):  # then it is not certainly in vain
+                    found = [
+                        replace(each, certain=False) if each.rule.code == "ZG304" else each
+                        for each in found
+                    ]
                 yield from found
                 if not found and is_clipped_scaled(node, self._buckets, self._flow):
                     yield self._finding(node, "ZG301", INITIAL, True)

@@ -86,7 +86,7 @@ _LEADING_ON = frozenset(
     )
 )
 _COMPUTING = frozenset(("compute", "calculate", "calc", "estimate", "size", "length"))
-_SCALER_WORDS = frozenset(["scaler", "scalers", "gradscaler"])
+_SCALER_WORDS = frozenset(("scaler", "scalers", "gradscaler", "gscaler", "lossscaler", "ampscaler"))
 _OF_SCALARS = frozenset(["grad", "amp"])
 _TRAINABLE = frozenset(
     (
