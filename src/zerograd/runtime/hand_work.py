@@ -114,10 +114,7 @@ def _is_done_to(statement: ast.stmt, name: str) -> bool:
 
 def scales_near(spot: Spot) -> bool:
     """Are gradients divided or scaled by hand in the function around `spot`?"""
-    try:
-        tree = ast.parse("".join(linecache.getlines(spot.path)))
-    except (SyntaxError, ValueError, RecursionError):
-        return False
+    tree = _tree(spot.path)
     return any(True for _ in _statements(_scope(tree, spot.line), "scale"))
 
 
@@ -127,10 +124,7 @@ def is_kept_near(spot: Spot) -> bool:
     `kept.append(p.grad.clone())`, then `p.grad.copy_(sum_of(kept))`: nothing is lost by a clear
     in between. In the function around it, and in those of the file that it calls.
     """
-    try:
-        tree = ast.parse("".join(linecache.getlines(spot.path)))
-    except (SyntaxError, ValueError, RecursionError):
-        return False
+    tree = _tree(spot.path)
     scopes = _reached(_scope(tree, spot.line), tree)
     return any(_keeps(each) for scope in scopes for each in ast.walk(scope))
 
@@ -153,10 +147,7 @@ def only_adds_near(site: Site) -> bool:
     `p.grad += g` keeps what is there. Not so if the code there, or what it calls in the same file,
     clears by hand, or calls something that says so.
     """
-    try:
-        tree = ast.parse("".join(linecache.getlines(site.path)))
-    except (SyntaxError, ValueError, RecursionError):
-        return False
+    tree = _tree(site.path)
     scopes = _reached(_scope(tree, site.spot.line), tree)
     found = [each for scope in scopes for each in _statements(scope, "assign")]
     return (
@@ -216,13 +207,10 @@ def _says_clear(node: ast.AST) -> bool:
 
 def only_clears_near(site: Site) -> bool:
     """Is all that is done to `.grad` by hand near `site` to clear it?"""
-    try:
-        tree = ast.parse("".join(linecache.getlines(site.path)))
-    except (SyntaxError, ValueError, RecursionError):
-        return False
+    tree = _tree(site.path)
     scopes = _reached(_scope(tree, site.spot.line), tree)
-    return any(True for scope in scopes for _ in _statements(scope, "clear")) and not any(
-        not _clears(each)  # type: ignore[arg-type]
+    return any(True for scope in scopes for _ in _statements(scope, "clear")) and all(
+        _clears(each)  # type: ignore[arg-type]
         for scope in scopes
         for each in _statements(scope, "assign")
     )
@@ -233,10 +221,7 @@ def only_changes_near(site: Site) -> bool:
 
     `p.grad = p.grad / n` keeps what is stale in it.
     """
-    try:
-        tree = ast.parse("".join(linecache.getlines(site.path)))
-    except (SyntaxError, ValueError, RecursionError):
-        return False
+    tree = _tree(site.path)
     near = list(_statements(_scope(tree, site.spot.line), "assign"))
     found = near or list(_statements(tree, "assign"))
     return bool(found) and all(map(_is_made_of_itself, found))
@@ -247,6 +232,14 @@ def _is_made_of_itself(statement: ast.stmt) -> bool:
         return True  # `p.grad += g`, `p.grad.mul_(s)`
     before = {ast.unparse(each) for each in ast.walk(statement.value) if _is_grad(each)}
     return all(ast.unparse(target) in before for target in statement.targets)
+
+
+def _tree(path: str) -> ast.Module:
+    """Return the file as it is parsed, with nothing in it if it cannot be."""
+    try:
+        return ast.parse("".join(linecache.getlines(path)))
+    except (SyntaxError, ValueError, RecursionError):
+        return ast.Module(body=[], type_ignores=[])
 
 
 def _scope(tree: ast.Module, line: int) -> ast.AST:

@@ -30,9 +30,12 @@ _AS_DISABLED = "__dynamo_disable"  # where torch keeps a function's disabled for
 _AFTER_STEP = "post_hook"  # a variable of the function around each step, once that is done
 _BACKWARD_CODE: CodeType = torch.autograd.backward.__code__
 _STEP_CODE = next(  # of the function that torch puts around the step of each class
-    each
-    for each in torch.optim.Optimizer.profile_hook_step.__code__.co_consts
-    if isinstance(each, CodeType)
+    (
+        each
+        for each in torch.optim.Optimizer.profile_hook_step.__code__.co_consts
+        if isinstance(each, CodeType)
+    ),
+    None,
 )
 ENGINE_CODE: CodeType = autograd_graph._engine_run_backward.__code__
 ENGINE_ROOTS = ENGINE_CODE.co_varnames[0]  # what it calls the tensors that it begins at

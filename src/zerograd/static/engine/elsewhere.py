@@ -204,7 +204,8 @@ def _is_of_others(program: Program, function: Function, method: str, block: Bloc
 def _is_put_into(instance: Instance, path: str, name: str) -> bool:
     """Is `self.opts[key] = self.opt`, or the like, written in the class?"""
     lines = instance.cls.unit.text_of(instance.cls.node).splitlines()
-    return any(f"self.{path}" in line and re.search(rf"{name}\b", line) for line in lines)
+    named = re.compile(rf"{re.escape(name)}(?!\w)")
+    return any(f"self.{path}" in line and named.search(line) for line in lines)
 
 
 def _own(program: Program, instance: Instance, path: str, *, in_table: bool) -> list[Value | None]:

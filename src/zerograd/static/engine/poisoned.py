@@ -51,7 +51,7 @@ def poisoned(
             continue
         for guard in guards:
             owner = _owner(node, buckets) if _is_about(guard, node) else ""
-            if owner and _is_left(guard, node, buckets, flow):
+            if owner and _is_left(guard, node, flow):
                 yield _finding(node, guard, owner)
                 return  # say it once
 
@@ -104,7 +104,7 @@ def _owner(backward: Happening, buckets: Buckets) -> str:
     return steps[0].name if steps else ""
 
 
-def _is_left(guard: _Guard, backward: Happening, buckets: Buckets, flow: Flow) -> bool:
+def _is_left(guard: _Guard, backward: Happening, flow: Flow) -> bool:
     """Does every round after a bad one begin with what that has filled, and nobody has used?"""
     assert backward.event is not None
     after = [
