@@ -46,6 +46,8 @@ SPLITS = {  # name in the corpus -> folder
     "ninth-held-out": "ninth_held_out",
     "tenth-development": "tenth_dev",
     "tenth-held-out": "tenth_held_out",
+    "eleventh-development": "eleventh_dev",
+    "eleventh-held-out": "eleventh_held_out",
 }
 
 
