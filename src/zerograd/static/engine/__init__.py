@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding, in_order
 from zerograd.static.engine.asked import Asked
+from zerograd.static.engine.belated import changed_after_step
 from zerograd.static.engine.buckets import Buckets
 from zerograd.static.engine.computed import computed_used
 from zerograd.static.engine.counters import edges_of, once_only
@@ -96,6 +97,7 @@ def _findings(program: Program) -> Outcome:
     findings.extend(filled_in_one_precision(program))
     findings.extend(clipped_before_its_loss(program))
     findings.extend(clipped_unfilled(program))
+    findings.extend(changed_after_step(program))
     findings.extend(wiped_before_filled(program))
     findings.extend(stepped_unfilled(program))
     findings.extend(clipped_in_hooks(program))

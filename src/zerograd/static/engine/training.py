@@ -66,10 +66,6 @@ _CLEARABLE = (Optimizer, Module, Instance, Named, Params, Leaf, Gradient)
 
 def fill(frame: Frame, node: ast.AST, loss: Value, arguments: Arguments) -> None:
     """A backward of `loss`."""
-    inputs = arguments.named.get("inputs")
-    if inputs is not None:
-        emit(frame, EventKind.BACKWARD, node, keys=keys_of(inputs), sure=True)
-        return
     deps: frozenset[str] = frozenset()
     sure, scaler, averaged = False, "", False
     losses = [each for each in leaves_of(loss) if isinstance(each, Tensor)]
@@ -83,6 +79,11 @@ def fill(frame: Frame, node: ast.AST, loss: Value, arguments: Arguments) -> None
         scaler = scaler or (given.scaler if isinstance(given, Tensor) else "")
     if isinstance(loss, Leaf):
         deps = frozenset((loss.key,))
+    inputs = arguments.named.get("inputs")
+    if inputs is not None:  # whatever the loss comes from, it goes to these alone
+        keys = keys_of(inputs)
+        losses = [each.only_to(keys) for each in losses]
+        deps, sure = keys, True
     _go_back(frame, node, losses, deps, sure=sure, scaler=scaler, averaged=averaged)
 
 

@@ -268,6 +268,14 @@ class Tensor(Value):
             made.choice = test, one.with_scaler(scaler), other.with_scaler(scaler)
         return made
 
+    def only_to(self, keys: frozenset[str]) -> Tensor:
+        """Return it as `backward(inputs=…)` sends it back: to what it is told, and no further."""
+        made = Tensor(keys, scaler=self.scaler, averaged=self.averaged)
+        if self.choice is not None:
+            test, one, other = self.choice
+            made.choice = test, one.only_to(keys), other.only_to(keys)
+        return made
+
     @property
     def ident(self) -> str:
         test = self.choice[0].key if self.choice is not None else ""
