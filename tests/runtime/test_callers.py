@@ -64,7 +64,7 @@ def test_the_statements_around_a_line_are_those_of_the_whole_file(name, text, mo
     monkeypatch.setitem(linecache.cache, path, (len(SOURCE), None, lines, path))
     code = code_named(name, compile(SOURCE, path, "exec"))
     line = next(n for n, each in enumerate(lines, 1) if text.strip() in each)
-    found = callers._around(code, line)
+    found = callers.nodes_around(code, line)
     whole = callers._over(SOURCE, 0, line)
     assert [(type(each), each.lineno) for each in found] == [
         (type(each), each.lineno) for each in whole
@@ -80,4 +80,4 @@ def test_a_function_alone_is_what_is_parsed(monkeypatch):
     )
     code = code_named("train", compile(SOURCE, path, "exec"))
     line = next(n for n, each in enumerate(SOURCE.splitlines(), 1) if "self.step(" in each)
-    assert any(isinstance(each, ast.For) for each in callers._around(code, line))
+    assert any(isinstance(each, ast.For) for each in callers.nodes_around(code, line))

@@ -15,28 +15,11 @@ from zerograd.rules import BY_CODE
 HERE = Path(__file__).parent
 FAULTY = sorted((HERE / "faulty").glob("*.py"))
 CORRECT = sorted((HERE / "correct").glob("*.py"))
-# Where the two witnesses do not agree yet: the static one is the one that errs.
-MISREAD = {
-    "two_heads_one_never_cleared": "a clear of a part of the model",
-}
 NOTES = {code for code, rule in BY_CODE.items() if rule.severity.value == "note"}
 
 
 def names(paths):
     return [path.stem for path in paths]
-
-
-def read(paths):
-    return [
-        pytest.param(
-            path,
-            id=path.stem,
-            marks=[pytest.mark.xfail(reason=MISREAD[path.stem], strict=True)]
-            if path.stem in MISREAD
-            else [],
-        )
-        for path in paths
-    ]
 
 
 def without_unasked_notes(found, promised):
@@ -79,13 +62,13 @@ def check(path):
     return sorted((each.rule.code, each.spot.line) for each in findings)
 
 
-@pytest.mark.parametrize("path", read(FAULTY))
+@pytest.mark.parametrize("path", FAULTY, ids=names(FAULTY))
 def test_a_faulty_script_is_found_out_by_reading(path):
     promised = expected(path, "static")
     assert without_unasked_notes(check(path), promised) == promised
 
 
-@pytest.mark.parametrize("path", read(CORRECT))
+@pytest.mark.parametrize("path", CORRECT, ids=names(CORRECT))
 def test_a_correct_script_reads_well(path):
     assert without_unasked_notes(check(path), []) == []
 

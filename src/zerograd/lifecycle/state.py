@@ -47,6 +47,7 @@ class Drop(NamedTuple):
     clear: Spot
     finite: bool = True
     shared: bool = False
+    chosen: bool = False  # by a condition on the round's own data: a guard, for all one knows
 
 
 class Suspicion(NamedTuple):

@@ -14,8 +14,10 @@ from typing import Any
 
 from zerograd.lifecycle.events import Event, EventKind, Spot
 from zerograd.lifecycle.state import Drop
+from zerograd.lifecycle.tails import Tails
 
 REMEMBERED = 16  # windows kept per owner
+SURE_OF_NO_GUARD = 15  # steps on nothing in a row, where a condition on the data has cleared
 MOST_COUNTED = 256  # micro-batches of one window that are counted one by one
 
 Counts = tuple[tuple[Spot, int], ...]
@@ -27,6 +29,7 @@ class Window:
 
     step: Spot
     bare: bool = False  # the step found every bucket empty
+    bare_before: int = 0  # how many right before it had found the same, as far as that is asked
     used: Counts = ()  # backwards that the step used, by spot
     lost: Counts = ()  # backwards that a clear threw away unused, by spot
     drop: Drop | None = None  # the last of those clears; finite only if all of them were
@@ -57,6 +60,11 @@ class Window:
         """How many these were, finite or not."""
         used = dict(self.used)
         return max((count for spot, count in self.lost if spot in used), default=0)
+
+    @property
+    def is_counted(self) -> bool:
+        """Does a counter alone decide what is thrown away?"""
+        return bool(self.counted) and not (self.drop is not None and self.drop.chosen)
 
     @property
     def is_even(self) -> bool:
@@ -111,8 +119,8 @@ def window_faults(windows: Sequence[Window]) -> list[WindowFault]:
     last = windows[-1]
     # A guard that throws some batches away also keeps some windows whole; a loop that
     # clears at every micro-batch never does, but for a shorter first one. A counter is no
-    # such guard.
-    always = last.counted or not any(map(_is_whole, windows))
+    # such guard, where no condition on the batch itself decides.
+    always = last.is_counted or not any(map(_is_whole, windows))
     # And it throws away each time as much as the step is left with: one clear that drops a tail,
     # as many loops have before each epoch, does not.
     agrees = last.wasted == before.wasted or _comes_after_a_tail(last, filled)
@@ -148,7 +156,11 @@ def _on_nothing(windows: Sequence[Window]) -> list[WindowFault]:
     if before is None or not before.bare or not last.bare:
         return []
     if last.lost_all or before.lost_all:
-        return [WindowFault("ZG102", last.step, last.drop or before.drop)]
+        drop = last.drop or before.drop
+        # A guard may dislike some batches in a row. Who dislikes all of them trains nothing.
+        if drop is not None and drop.chosen and last.bare_before < SURE_OF_NO_GUARD:
+            return []
+        return [WindowFault("ZG102", last.step, drop)]
     if before.drop is not None or last.drop is not None:
         return []
     if last.taken is not None:
@@ -156,39 +168,6 @@ def _on_nothing(windows: Sequence[Window]) -> list[WindowFault]:
     if last.within is not None and last.within.finite and before.within is not None:
         return [WindowFault("ZG102", last.step, last.within)]
     return [WindowFault("ZG401", last.step)]
-
-
-@dataclass(slots=True)
-class Tails:
-    """Looks for an odd window once an epoch among windows that are otherwise all alike.
-
-    With K micro-batches a window and r left over at the end of an epoch, the first
-    window of each later epoch has K + r, or r were thrown away before it. Both come
-    at equal distances, counted from the start. Windows that vary otherwise are meant
-    to, and end the search.
-    """
-
-    size: int = 0  # K
-    since: int = 0  # windows since the last odd one, or since the start
-    gap: int = 0  # that distance for the odd one before
-    odd: tuple[int, int] = (0, 0)  # micro-batches too many, and thrown away
-    given_up: bool = False
-
-    def feed(self, window: Window) -> bool:
-        """Take in the next window; was it the second odd one at the same distance?"""
-        if self.given_up:
-            return False
-        self.size = self.size or window.size
-        now = (window.size - self.size, window.wasted)
-        if self.size < 2 or now == (0, 0):
-            self.since += 1
-            return False
-        again = now == self.odd and self.since == self.gap
-        first = self.odd == (0, 0) and self.since >= 2
-        leftover = 0 < sum(now) < self.size and min(now) == 0
-        self.given_up = not leftover or not (again or first)
-        self.odd, self.gap, self.since = now, self.since, 1
-        return again and not self.given_up
 
 
 @dataclass(slots=True)
@@ -243,7 +222,7 @@ class _Open:
         if dropped and not event.inside:
             finite = event.finite and (self.drop is None or self.drop.finite)
             self.lost.update(dropped)
-            self.drop = Drop(next(iter(dropped)), event.spot, finite)
+            self.drop = Drop(next(iter(dropped)), event.spot, finite, chosen=event.chosen)
             for spot in dropped:
                 _count(self.clears, spot)
         elif dropped:
@@ -287,10 +266,11 @@ class _Open:
             *rest,
         )
 
-    def close(self, step: Event, bare: bool, is_first: bool) -> Window:
+    def close(self, step: Event, bare: bool, before: Window | None) -> Window:
         return Window(
             step=step.spot,
             bare=bare,
+            bare_before=_in_a_row(before) if bare else 0,
             used=tuple(self.waiting.items()),
             lost=tuple(self.lost.items()),
             drop=self.drop,
@@ -299,10 +279,17 @@ class _Open:
             within=self.within,
             averaged=self.averaged,
             synchronised=tuple(self.synchronised.items()),
-            is_first=is_first,
+            is_first=before is None,
             counted=step.counted,
             clipped=self.clipped if self.clip is None else None,
         )
+
+
+def _in_a_row(before: Window | None) -> int:
+    """Return how many windows up to this one were bare, while a condition clears them."""
+    if before is None or not before.bare or before.drop is None or not before.drop.chosen:
+        return 0
+    return min(before.bare_before + 1, SURE_OF_NO_GUARD)
 
 
 def _count(counts: Counter[Spot], spot: Spot) -> None:
@@ -336,7 +323,8 @@ class WindowLog:
         """Close the window of the owner that steps; return it, and what the last ones break."""
         owner = event.owner
         closed = self._closed.setdefault(owner, deque(maxlen=REMEMBERED))
-        window = self._open.pop(owner, _Open()).close(event, bare, not closed)
+        last = closed[-1] if closed else None
+        window = self._open.pop(owner, _Open()).close(event, bare, last)
         if window.is_repeated:
             return window, []
         for other in self._open.values():
@@ -348,7 +336,9 @@ class WindowLog:
 
     def has_tail(self, owner: str, window: Window) -> bool:
         """Take `window` into the count of whole epochs; does it show a tail that was lost?"""
-        return not window.is_repeated and self._tails.setdefault(owner, Tails()).feed(window)
+        if window.is_repeated:
+            return False
+        return self._tails.setdefault(owner, Tails()).feed(window.size, window.wasted)
 
     def forget(self, owner: str) -> None:
         """Drop an owner that is gone."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
+import re
 import sys
 from collections import deque
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from zerograd.runtime.call_site import kind_of_is_machinery, kind_of_is_user
 MOST_SPOTS = 1024
 MOST_FRAMES = 16
 _Loop = ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.GeneratorExp
+_ASKS_FOR_THE_WINDOW = re.compile(r"accumulat|sync_grad", re.IGNORECASE)
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -94,19 +96,19 @@ class Callers:
 def is_counted() -> bool:
     """Does a counter decide whether the call that goes on is reached?
 
-    A remainder (`i % k == 0`), a number that is counted up, or a loop before it that
-    fills and clears in each of its turns. The loop may be a library's, as a trainer's is.
-    Where a branch goes backward too, its counter decides whose turn it is, and not when a
-    window ends.
+    A remainder (`i % k == 0`), a number that is counted up, a question by name whether to
+    accumulate, or a loop before it that fills and clears in each of its turns. The loop may
+    be a library's, as a trainer's is. Where a branch goes backward too, its counter decides
+    whose turn it is, and not when a window ends.
     """
     for caller in chain_here(with_libraries=True):
-        around = _around(caller.code, caller.line)
+        around = nodes_around(caller.code, caller.line)
         tests = [
             node.test
             for node in around
             if isinstance(node, ast.If) and not _goes_backward(node, caller.line)
         ]
-        loops = [node for node in around if isinstance(node, (ast.For, ast.AsyncFor, ast.While))]
+        loops = loops_among(around)
         if loops:  # what `continue` keeps from the rest of the turn
             innermost = loops[-1]
             tests += [
@@ -122,6 +124,11 @@ def is_counted() -> bool:
         if loops:  # farther out, a counter decides on whole loops
             return any(map(_clears_each_turn, _before(loops[-1].body, caller.line)))
     return False
+
+
+def loops_among(nodes: list[ast.AST]) -> list[ast.For | ast.AsyncFor | ast.While]:
+    """Return the loops that are statements."""
+    return [node for node in nodes if isinstance(node, (ast.For, ast.AsyncFor, ast.While))]
 
 
 def _goes_backward(branches: ast.If, line: int) -> bool:
@@ -141,7 +148,7 @@ def is_in_every_turn(clear: Spot, fill: Spot) -> bool:
     """
     if clear.path != fill.path or clear.cell != fill.cell:
         return False
-    around = _over("".join(linecache.getlines(clear.path)), 0, clear.line)
+    around = nodes_at(clear)
     nested = [node for node in around if isinstance(node, ast.stmt)]
     loops = [node for node in nested if isinstance(node, (ast.For, ast.AsyncFor))]
     if not loops or not loops[-1].lineno <= fill.line <= (loops[-1].end_lineno or 0):
@@ -155,7 +162,8 @@ def is_in_every_turn(clear: Spot, fill: Spot) -> bool:
     )
 
 
-def _has_remainder(test: ast.expr) -> bool:
+def has_remainder(test: ast.expr) -> bool:
+    """Is it a condition on a number modulo another?"""
     return any(
         isinstance(node, ast.BinOp)
         and isinstance(node.op, ast.Mod)
@@ -172,9 +180,11 @@ class _Counted:
         self._scope = function if function is not None else _tree(path)
 
     def counts(self, test: ast.expr) -> bool:
-        if _has_remainder(test):
+        if has_remainder(test):
             return True
         names = {_last_name(node) for node in ast.walk(test)} - {""}
+        if any(map(_ASKS_FOR_THE_WINDOW.search, names)):  # a trainer counts in a method of its own
+            return True
         return any(self._is_told_by(node, names) for node in ast.walk(self._scope))
 
     @staticmethod
@@ -184,7 +194,7 @@ class _Counted:
         return (
             isinstance(node, ast.Assign)
             and any(_last_name(target) in names for target in node.targets)
-            and _has_remainder(node.value)
+            and has_remainder(node.value)
         )
 
 
@@ -234,7 +244,7 @@ def _parsed_block(text: str, first: int) -> ast.Module | None:
     return ast.increment_lineno(tree, first - 2 if is_indented else first - 1)
 
 
-def _around(code: CodeType, line: int) -> list[ast.AST]:
+def nodes_around(code: CodeType, line: int) -> list[ast.AST]:
     """Return the nodes that reach over this line of `code`, the outermost first.
 
     Of a function that is parsed alone, if it can be: the file around it may be long.
@@ -245,6 +255,11 @@ def _around(code: CodeType, line: int) -> list[ast.AST]:
         if _parsed_block(text, code.co_firstlineno) is not None:
             return _over(text, code.co_firstlineno, line)
     return _over("".join(lines), 0, line)
+
+
+def nodes_at(spot: Spot) -> list[ast.AST]:
+    """Return the nodes that reach over a line of a file, in the function that it is in."""
+    return _over("".join(linecache.getlines(spot.path)), 0, spot.line)
 
 
 def _block(lines: list[str], code: CodeType) -> list[str]:
@@ -280,5 +295,5 @@ def _over(text: str, first: int, line: int) -> list[ast.AST]:
 
 
 def _loop_around(code: CodeType, line: int) -> _Loop | None:
-    around = [node for node in _around(code, line) if isinstance(node, _Loop)]
+    around = [node for node in nodes_around(code, line) if isinstance(node, _Loop)]
     return max(around, key=lambda node: (node.lineno, node.col_offset), default=None)

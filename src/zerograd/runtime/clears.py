@@ -11,6 +11,7 @@ from torch.nn import Module
 
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.runtime import ride
+from zerograd.runtime.chosen import is_chosen
 
 if TYPE_CHECKING:
     from zerograd.runtime.recorder import Recorder
@@ -67,6 +68,7 @@ class Clears:
                 to_none=to_none,
                 inside=is_inside(holder),
                 finite=finite,
+                chosen=is_chosen(),
             )
             symbol = recorder.new(key, event, recorder.call_here(ride.CLEAR, holder))
         recorder.feed(symbol)

@@ -158,7 +158,8 @@ class Ledger:
             )
             if is_unguarded or (window is not None and window.size > 1):
                 return is_unguarded
-            return bool(event.counted) or self._tries[finding.key] > SURE_OF_A_WINDOW
+            is_counted = window is not None and window.is_counted
+            return is_counted or self._tries[finding.key] > SURE_OF_A_WINDOW
         if code == "ZG402" and all(each.is_moved() for each in buckets):
             return False  # back to where the first step began: a search for a length of step
         if code == "ZG402" and BY_HAND in (recorder.memo.last_fill(each.name) for each in buckets):

@@ -14,6 +14,7 @@ from zerograd.runtime import hand_work
 from zerograd.runtime.buckets import GONE, NEW, SAME, TOUCHED, Bucket
 from zerograd.runtime.call_site import MOST_SITES, Site
 from zerograd.runtime.care import MOST_WHOLE
+from zerograd.runtime.chosen import is_chosen_at
 from zerograd.runtime.hand_work import BY_HAND
 
 if TYPE_CHECKING:
@@ -187,6 +188,7 @@ class Unseen:
                 backward="" if clears else BY_HAND,
                 to_none=act == _CLEARED,
                 finite=proved,
+                chosen=clears and is_chosen_at(spot),
             )
 
         recorder.feed_by_hand((BY_HAND, act, site, mask, proved), event)

@@ -23,6 +23,7 @@ from zerograd.static.engine.lending import add_up
 from zerograd.static.engine.marks import are_alternatives
 from zerograd.static.engine.meant import meant_for
 from zerograd.static.engine.picks import parted
+from zerograd.static.engine.spared import leave_the_rest
 from zerograd.static.engine.values import Optimizer
 from zerograd.static.engine.words import is_loss_name, matches
 
@@ -63,6 +64,7 @@ class Buckets:
         self._meant = meant_for(self.happenings)
         for each in self.happenings:
             each.event = self._event(each)
+        leave_the_rest(self.happenings)
         parts = {id(node.part) for node in nodes if isinstance(node, Haze) and node.part}
         for node in nodes:
             if isinstance(node, Haze):

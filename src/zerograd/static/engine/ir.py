@@ -55,6 +55,7 @@ class Happening(Node):
         "rescues",
         "scaler",
         "scope",
+        "spares",
         "spot",
         "sure",
         "through",
@@ -81,6 +82,7 @@ class Happening(Node):
         averaged: bool = False,
         through: frozenset[str] = frozenset(),
         lender: frozenset[str] = frozenset(),
+        spares: tuple[frozenset[str], ...] = (),
     ) -> None:
         self.kind = kind
         self.unit = unit
@@ -108,6 +110,7 @@ class Happening(Node):
         self.loop: Loop | None = None
         self.event: Event | None = None  # filled in when the program's buckets are known
         self.partial: tuple[str, ...] = ()  # buckets that a clear reaches in part
+        self.spares = spares  # CLEAR of a part: what is behind each output of the whole
         self.doubted: tuple[str, ...] = ()  # buckets that a backward may fill, for all one knows
         self.maybe: tuple[str, ...] = ()  # buckets that a backward may fill, for all we know
 

@@ -16,6 +16,7 @@ from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Block, Haze, Loop, happens
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.prepared import prepared
+from zerograd.static.engine.spared import outputs_around
 from zerograd.static.engine.values import (
     NOTHING,
     Accelerator,
@@ -143,6 +144,7 @@ def clear(frame: Frame, node: ast.AST, target: Value, arguments: Arguments) -> N
                 lacks=is_lacking(each),
                 name=_receiver(node),
                 to_none=to_none,
+                spares=outputs_around(frame, node) if isinstance(each, Module) else (),
             )
     if not known:
         frame.emit(Haze(None, whole=True))  # somebody's gradients are gone, nobody knows whose
