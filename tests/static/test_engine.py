@@ -86,6 +86,36 @@ def train(net, opt, data):
     assert [(each.rule.code, each.spot.line) for each in found] == [("ZG101", 7)]
 
 
+def test_a_loop_is_judged_though_what_it_calls_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow, "MOST_NODES", 2000)
+    passes = "".join(
+        f"        if flags[{n}]:\n"
+        "            net(x).sum().backward()\n"
+        "        if flags[-1]:\n"
+        "            opt.step()\n"
+        for n in range(40)
+    )
+    source = f"""\
+def other(net, opt, flags):
+    for x in flags:
+{passes}
+def train(net, opt, data, flags):
+    for epoch in range(3):
+        if flags:
+            other(net, opt, flags)
+        else:
+            for x in data:
+                CLEAR
+                net(x).sum().backward()
+                opt.step()
+"""
+    wrong = SETTING + source.replace("CLEAR", "pass")
+    found = zerograd.check_source(wrong, "long.py")
+    assert [each.rule.code for each in found] == ["ZG101"]
+    assert wrong.splitlines()[found[0].spot.line - 1].strip() == "opt.step()"
+    assert not zerograd.check_source(SETTING + source.replace("CLEAR", "opt.zero_grad()"), "long.py")
+
+
 def test_what_prepares_or_skips_a_backward_is_none() -> None:
     assert fills_by_name("forward_backward")
     assert not fills_by_name("prepare_for_backward")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ from zerograd.static.engine.flow import Flow
 from zerograd.static.engine.forgotten import forgotten
 from zerograd.static.engine.hooked import clipped_in_hooks
 from zerograd.static.engine.idle import idle, kept_idle, kept_unused
-from zerograd.static.engine.ir import Attempt, Branch, Loop, walk
+from zerograd.static.engine.ir import Attempt, Branch, Loop, Node, Scope, walk
 from zerograd.static.engine.judgement import Judgement
 from zerograd.static.engine.leftover import left_over
 from zerograd.static.engine.poisoned import poisoned
@@ -35,7 +36,7 @@ from zerograd.static.engine.precision import filled_in_one_precision
 from zerograd.static.engine.program import Program
 from zerograd.static.engine.progress import TooLong
 from zerograd.static.engine.roots import Root, roots
-from zerograd.static.engine.rounds import cycle_of
+from zerograd.static.engine.rounds import Cycle, cycle_of
 from zerograd.static.engine.severed import backward_of_a_copy
 from zerograd.static.engine.tails import tail_unupdated
 from zerograd.static.engine.uncalled import uncalled_findings
@@ -127,27 +128,46 @@ def _judge(program: Program, root: Root) -> list[Finding]:
     onces = {id(loop): once_only(loop, program, own[id(loop)]) for loop in loops}
     cycles = {id(loop): cycle_of(loop, program, own[id(loop)]) for loop in loops}
     ruled = ruled_out(program, nodes, atoms)
-    flow = Flow(atoms, varying, edges, onces, cycles, asked.local, ruled)
-    flow.run(root.block, flow.start(buckets.tracked, root.hazy))
-    if flow.budget <= 0 and any(len(cycle) > 1 for cycle in cycles.values()):
-        # each round told apart is too much
-        flow = Flow(atoms, varying, edges, onces, {}, asked.local, ruled)
+    for told_apart, left_out in _ways(program, root, nodes, cycles):
+        unseen = frozenset(map(id, left_out))
+        flow = Flow(atoms, varying, edges, onces, told_apart, asked.local, ruled, unseen)
         flow.run(root.block, flow.start(buckets.tracked, root.hazy))
+        if flow.budget > 0:
+            break
+    program.unresolved += bool(left_out) or flow.budget <= 0
+    root.too_long = flow.budget <= 0 or any(each.unit is program.main for each in left_out)
     if flow.budget <= 0:
-        program.unresolved += 1
-        root.too_long = True
         return []
     for node in buckets.happenings:
         if node.scaler and node.kind is EventKind.STEP and node.event is not None:
             passed = program.passed.get(node.spot, False)
             program.passed[node.spot] = passed or id(node) in flow.reached
+    judged = Judgement(program, root.block, buckets, flow, atoms, root.doubted).findings()
+    if left_out:
+        return list(judged)  # what is done in every round was not seen
     return [
-        *Judgement(program, root.block, buckets, flow, atoms, root.doubted).findings(),
+        *judged,
         *window_findings(program, buckets, flow, atoms),
         *unused(program, buckets, flow, atoms),
         *poisoned(program, buckets, flow, atoms),
         *left_over(buckets, flow),
     ]
+
+
+def _ways(
+    program: Program, root: Root, nodes: list[Node], cycles: dict[int, Cycle]
+) -> Iterator[tuple[dict[int, Cycle], list[Scope]]]:
+    """Yield how a root is followed: each round told apart, and no call left out, if that can be."""
+    yield cycles, []
+    if any(len(cycle) > 1 for cycle in cycles.values()):
+        yield {}, []
+    outer = set(map(id, walk(root.block, calls=False)))
+    calls = [each for each in nodes if isinstance(each, Scope) and id(each) not in outer]
+    away = [each for each in calls if each.unit is not program.main]
+    if away:
+        yield {}, away
+    if len(calls) > len(away):
+        yield {}, calls  # each of them is judged by itself
 
 
 def _varying(

@@ -45,6 +45,7 @@ from zerograd.static.engine.words import (
     is_network_name,
     is_optimizer_name,
     is_scaler_name,
+    is_scheduler_name,
     words_of,
 )
 
@@ -288,7 +289,8 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
     """Give `target` the value."""
     program = frame.program
     if type(target) is ast.Name:
-        frame.assign(target.id, program.christened(frame, value, target.id))
+        if not (is_optimizer_name(target.id) and _is_mistaken(frame.lookup(target.id), value)):
+            frame.assign(target.id, program.christened(frame, value, target.id))
     elif type(target) is ast.Attribute:
         if target.attr in ("grad", "_grad"):  # one of several targets
             assign_gradient(frame, target, value, target)
@@ -299,7 +301,7 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
         if isinstance(owner, Instance):
             implied(frame, target, owner, f"{target.attr}.setter", value)
             before = owner.attributes.get(target.attr)
-            if before is not None and program.conditional:
+            if before is not None and (program.conditional or _is_mistaken(before, value)):
                 named = joined([before, named])  # assigned on one branch only
             owner.attributes[target.attr] = named
         elif isinstance(owner, Module | Named | Class):
@@ -323,6 +325,16 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
             put_item(owner, index, value)
         elif isinstance(target.value, ast.Name) and isinstance(value, Tensor) and value.deps:
             _write_into(frame, target.value.id, owner, index, value)
+
+
+def _is_mistaken(before: Value, value: Value) -> bool:
+    """Is what was an optimizer given a network or a scheduler, by arguments in a wrong order?
+
+    Such a line raises where it runs. What the rest of the code means is the optimizer.
+    """
+    if not isinstance(before, Optimizer):
+        return False
+    return isinstance(value, Module) or (isinstance(value, Named) and is_scheduler_name(value.path))
 
 
 def _write_into(frame: Frame, name: str, owner: Value, index: Value, value: Tensor) -> None:

@@ -10,6 +10,7 @@ from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.clips import clip, clip_by_name
 from zerograd.static.engine.construct import external_call
 from zerograd.static.engine.definitions import Class, Function, Instance, Namespace, Super
+from zerograd.static.engine.doing import is_emptying
 from zerograd.static.engine.endings import is_empty
 from zerograd.static.engine.frame import Frame, plain_name
 from zerograd.static.engine.gradients import gradient_method, set_gradient, sets_gradient
@@ -27,7 +28,7 @@ from zerograd.static.engine.training import (
     optimizer_method,
     step,
 )
-from zerograd.static.engine.unseen import are_apart, forward, inherited, is_emptying, unseen
+from zerograd.static.engine.unseen import are_apart, forward, inherited, unseen
 from zerograd.static.engine.values import (
     NOTHING,
     UNSEEN,

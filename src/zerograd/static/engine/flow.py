@@ -67,6 +67,7 @@ class Flow:
         cycles: dict[int, Cycle],
         local: dict[int, frozenset[int]],
         ruled: dict[str, Ruled],
+        left_out: frozenset[int] = frozenset(),
     ) -> None:
         self._atoms = atoms  # key -> number
         self._edges = edges  # id of a loop -> what is known of its first and last iteration
@@ -74,6 +75,7 @@ class Flow:
         self._cycles = cycles  # id of a loop -> what is known of each of its rounds, over and over
         self._local = local  # id of a loop -> numbers of the atoms that are asked in it alone
         self._ruled = ruled  # key -> the literals that its truth rules out
+        self._left_out = left_out  # ids of calls that are not followed: they may do anything
         self._varying = varying  # id of a loop -> numbers of the atoms that change in it
         self._transitions = Transitions()
         self.states = self._transitions.states
@@ -221,6 +223,8 @@ class Flow:
         )
 
     def _scope(self, node: Scope, point: Point, exits: Exits) -> Point | None:
+        if id(node) in self._left_out:
+            return {bucket: self._forgotten(pairs) for bucket, pairs in point.items()}
         key = (id(node), frozenset(point.items()))
         if key in self._known:
             self._note(self._known[key])

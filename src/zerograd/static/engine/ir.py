@@ -243,10 +243,11 @@ class Loop(Node):
 class Scope(Node):
     """A called function: a return ends here."""
 
-    __slots__ = ("body",)
+    __slots__ = ("body", "unit")
 
-    def __init__(self, body: Block) -> None:
+    def __init__(self, body: Block, unit: Unit | None = None) -> None:
         self.body = body
+        self.unit = unit  # the module it is written in
 
     def blocks(self) -> Sequence[Block]:
         return (self.body,)
@@ -308,8 +309,13 @@ def has_effect(block: Block) -> bool:
     return False
 
 
-def walk(block: Block, seen: set[int] | None = None, *, rounds: bool = True) -> list[Node]:
-    """Return every node below `block`, shared ones once; without `rounds` not those of loops."""
+def walk(
+    block: Block, seen: set[int] | None = None, *, rounds: bool = True, calls: bool = True
+) -> list[Node]:
+    """Return every node below `block`, shared ones once.
+
+    Without `rounds` not those of loops, without `calls` not those of functions that are called.
+    """
     seen = set() if seen is None else seen
     found: list[Node] = []
     stack: list[Node] = list(reversed(block))
@@ -322,6 +328,8 @@ def walk(block: Block, seen: set[int] | None = None, *, rounds: bool = True) -> 
         if type(node) in _SIMPLE:
             continue
         if not rounds and isinstance(node, Loop) and not node.once:
+            continue
+        if not calls and isinstance(node, Scope):
             continue
         for inner in reversed(node.blocks()):
             if inner:

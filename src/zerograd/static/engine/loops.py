@@ -33,6 +33,7 @@ from zerograd.static.engine.stores import names_stored, statements_in, targets
 from zerograd.static.engine.turns import has_its_own_each_turn
 from zerograd.static.engine.values import (
     NOTHING,
+    Bound,
     Constant,
     Leaf,
     Mapping,
@@ -96,7 +97,7 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
         bind(frame, node.target, items[0])
         frame.out.extend(read(frame, node.body))
         return
-    lasting = [item for item in items if program.is_lasting(item, deep=True)]
+    lasting = [item for item in items if type(item) is Bound or program.is_lasting(item, deep=True)]
     if len(items) > 1 and all(isinstance(item, Named) for item in items):
         lasting = items if frame.unit.has_events(node) else []  # one thing after another
     if items and all(isinstance(item, Constant) for item in items) and _looks_up(frame, node):

@@ -6,6 +6,7 @@ Nothing is imported or executed.
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import Spot
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from zerograd.static.project import Project
     from zerograd.static.settings import Wrappers
     from zerograd.static.source import Source
+
+_STEPS = re.compile(r"step\w*\(")  # of an optimizer inside, `step_fn()` for one of several
 
 
 class Program(Readings):
@@ -84,7 +87,7 @@ class Program(Readings):
                 surely = "zero_grad(" in own or ".grad = None" in own
                 optimizer.clears_itself = True if surely else None
             own_step = "step" in cls.methods
-            if own_step and "step(" not in text and not cls.unit.mentions_gradient(cls.node):
+            if own_step and not _STEPS.search(text) and not cls.unit.mentions_gradient(cls.node):
                 return Engine()  # a projection, say: its step uses no gradients
             return optimizer
         instance = self.new_instance(cls)

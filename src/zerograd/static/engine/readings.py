@@ -43,7 +43,7 @@ from zerograd.static.engine.values import (
     Tensor,
     Value,
 )
-from zerograd.static.engine.words import clears_by_name, clips_by_name
+from zerograd.static.engine.words import clears_by_name, clips_by_name, is_optimizer_name
 
 if TYPE_CHECKING:
     from zerograd.static.project import Project
@@ -268,7 +268,7 @@ class Readings(Lineage):
                 block = []  # what it makes for itself, it makes between two items
         self._reading.pop()
         self._stack.pop()
-        return (Scope(block) if has_effect(block) else None), value
+        return (Scope(block, function.unit) if has_effect(block) else None), value
 
     def _bind_parameters(self, frame: Frame, function: Function, arguments: Arguments) -> None:
         parameters = function.node.args
@@ -337,7 +337,7 @@ class Readings(Lineage):
                             name = f"{owner.key}.{name}"  # each of several has its own
                         return self.named_optimizer(name)
                     return self.named_scaler(name)
-                if dotted.endswith("nn.Module"):
+                if dotted.endswith("nn.Module") and not is_optimizer_name(name):
                     return Module(name)
                 if dotted.rsplit(".", 1)[-1] in ("Fabric", "Accelerator"):
                     return Accelerator(window=dotted.endswith("Accelerator"))

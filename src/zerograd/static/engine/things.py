@@ -9,6 +9,7 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.clips import clip
 from zerograd.static.engine.definitions import Function, Instance
+from zerograd.static.engine.doing import is_emptying
 from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Haze
@@ -28,7 +29,6 @@ from zerograd.static.engine.unseen import (
     go_back_inside,
     hand_over,
     is_called_part,
-    is_emptying,
     makes_optimizer,
     of_unseen_kind,
     unseen,

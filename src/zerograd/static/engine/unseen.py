@@ -10,6 +10,13 @@ from itertools import combinations
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.definitions import Function, Instance
+from zerograd.static.engine.doing import (
+    empties_all,
+    is_acting,
+    is_emptying,
+    is_inert,
+    notes_down,
+)
 from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.ir import Doubt, Haze
 from zerograd.static.engine.keepers import HOOKS, entrust, is_reading
@@ -42,35 +49,6 @@ from zerograd.static.engine.words import (
 )
 
 _NETWORKS = frozenset(("model", "net", "network", "resnet", "backbone"))
-# words in the name of an unseen function that mark it as one that trains
-_ACTING = frozenset(
-    [
-        "train",
-        "trainer",
-        "training",
-        "fit",
-        "step",
-        "optimize",
-        "optimise",
-        "backward",
-        "epoch",
-        "run",
-        "update",
-        "learn",
-        "batch",
-        "iteration",
-        "loop",
-        "closure",
-        "zero",
-        "clear",
-        "reset",
-        "grad",
-        "grads",
-        "gradient",
-        "gradients",
-    ]
-)
-
 
 _COMMON = frozenset(
     ("train", "step", "eval", "forward", "update", "run", "fit", "learn", "get", "add", "append")
@@ -78,49 +56,7 @@ _COMMON = frozenset(
 # names of methods that an unseen function may be told to call
 _TOLD = frozenset(("backward", "step", "update", "unscale_", "zero_grad"))
 _CLEARS = re.compile(r"\.zero_\(|zero_grad\(|\.grad = None")
-_EMPTYING = frozenset(("zero", "zeros", "clear", "reset", "clean", "init", "prepare"))
-_EVERYTHING = frozenset(
-    ("all", "grad", "grads", "gradient", "gradients", "optimizer", "optimizers", "optim", "optims")
-)
 _PARAMETERS = frozenset(("param", "params", "parameter", "parameters"))
-# words in the name of an unseen function that mark it as one that leaves gradients alone
-_INERT = frozenset(
-    [
-        "average",
-        "averaged",
-        "checkpoint",
-        "count",
-        "dump",
-        "ema",
-        "eval",
-        "evaluate",
-        "evaluation",
-        "load",
-        "log",
-        "plot",
-        "print",
-        "sample",
-        "save",
-        "summary",
-        "test",
-        "valid",
-        "validate",
-        "validation",
-        "visualize",
-    ]
-)
-
-
-# words in the name of what writes a loss down
-_NOTING = _INERT | frozenset(
-    (
-        *("add", "append", "extend", "put", "push", "write", "record", "report", "store", "note"),
-        *("scalar", "scalars", "info", "debug", "warning", "insert", "collect", "accumulate"),
-        *("metric", "metrics", "meter", "assert", "check", "display", "postfix", "description"),
-    )
-)
-
-
 # words in the names of what draws one output to another
 _COMPARING = frozenset(("kl", "kd", "dml", "kld", "js", "distill", "distillation", "divergence"))
 
@@ -205,17 +141,8 @@ def inherited(frame: Frame, name: str, arguments: Arguments) -> None:
     words = words_of(name)
     hooked = not HOOKS.isdisjoint(words) or is_emptying(name)
     hooked = hooked and not arguments.all()  # else it looks at what it is handed
-    if frame.bare and hooked and _INERT.isdisjoint(words) and not frame.is_cleared():
+    if frame.bare and hooked and not is_inert(words) and not frame.is_cleared():
         frame.emit(Haze(None, whole=True))
-
-
-def is_emptying(name: str) -> bool:
-    """May an unseen function of this name clear the gradients of a network it is handed?"""
-    return not _EMPTYING.isdisjoint(words_of(name))
-
-
-def _empties_all(words: Sequence[str]) -> bool:
-    return not _EMPTYING.isdisjoint(words) and not _EVERYTHING.isdisjoint(words)
 
 
 def networks_in(frame: Frame, arguments: Arguments) -> frozenset[str]:
@@ -226,7 +153,7 @@ def networks_in(frame: Frame, arguments: Arguments) -> frozenset[str]:
 
 def makes_optimizer(name: str) -> bool:
     """Is it, by its name, a function that gives back an optimizer and does nothing with it?"""
-    return is_optimizer_name(name) and _ACTING.isdisjoint(words_of(name))
+    return is_optimizer_name(name) and not is_acting(words_of(name))
 
 
 def of_unseen_kind(frame: Frame, source: Value) -> Optimizer:
@@ -244,7 +171,7 @@ def of_unseen_kind(frame: Frame, source: Value) -> Optimizer:
 def _is_inert(words: Sequence[str], base: Value) -> bool:
     """Does the name, or that of a running average, say that gradients are left alone?"""
     average = isinstance(base, Named) and "ema" in words_of(base.path)
-    return average or not _INERT.isdisjoint(words)
+    return average or is_inert(words)
 
 
 def hand_over(frame: Frame, arguments: Arguments) -> None:
@@ -313,7 +240,7 @@ def _is_repeated(frame: Frame) -> bool:
 
 def take_loss(frame: Frame, name: str, arguments: Arguments) -> None:
     """`runner.go(loss)`: who is handed a loss, and asked for nothing, may send it back."""
-    if not frame.bare or not _NOTING.isdisjoint(words_of(name)) or is_reading(name):
+    if not frame.bare or notes_down(words_of(name)) or is_reading(name):
         return
     computed = arguments.computed()
     if isinstance(computed, Tensor) and computed.deps:
@@ -324,7 +251,7 @@ def go_back_inside(frame: Frame, name: str, arguments: Arguments) -> None:
     """`adversary.loss(net, x)`: a loss that is computed for nothing goes back by itself."""
     if not frame.bare or not is_loss_name(name) or is_reading(name):
         return
-    if _NOTING.isdisjoint(words_of(name)) and frame.program.holds(arguments):
+    if not notes_down(words_of(name)) and frame.program.holds(arguments):
         frame.emit(Haze(None, whole=False))
 
 
@@ -334,11 +261,11 @@ def _acts(frame: Frame, name: str) -> bool:
     So does what is asked for nothing, or stands in a loop, unless its name says otherwise.
     """
     words = words_of(name)
-    if not _ACTING.isdisjoint(words):
+    if is_acting(words):
         return True
     if not frame.bare and words and words[-1] in _PARAMETERS:
         return False  # clip_grad_norm_(amp.master_params(opt), 1): asked for what it holds
-    inert = not _INERT.isdisjoint(words) or is_reading(name)
+    inert = is_inert(words) or is_reading(name)
     return not inert and (frame.bare or _is_repeated(frame))
 
 
@@ -371,15 +298,15 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
             each for each in arguments.all() if isinstance(each, Module | Instance | Named)
         ]
         # What is asked for a value, and has no word of training in its name, runs it forward.
-        forward_only = not frame.bare and _ACTING.isdisjoint(words)
+        forward_only = not frame.bare and not is_acting(words)
         doubt = Doubt.FORWARD if forward_only else Doubt.UNSEEN
         frame.emit(Haze(keys_of(Several(modules)), whole=False, doubt=doubt))
     else:
         take_loss(frame, name, arguments)
     plain = base is NOTHING or (isinstance(base, Named) and base.path == name)
-    if frame.bare and plain and _empties_all(words) and not arguments.all():
+    if frame.bare and plain and empties_all(words) and not arguments.all():
         frame.emit(Haze(None, whole=True))  # reset_optimizers(), of whoever keeps them
-    empties = is_emptying(name) and (not name[:1].isupper() or _empties_all(words))  # Clean(net)
+    empties = is_emptying(name) and (not name[:1].isupper() or empties_all(words))  # Clean(net)
     handed = networks_in(frame, arguments) if empties else None
     if handed:
         frame.emit(Haze(handed, whole=True))
