@@ -113,7 +113,9 @@ def train(net, opt, data, flags):
     found = zerograd.check_source(wrong, "long.py")
     assert [each.rule.code for each in found] == ["ZG101"]
     assert wrong.splitlines()[found[0].spot.line - 1].strip() == "opt.step()"
-    assert not zerograd.check_source(SETTING + source.replace("CLEAR", "opt.zero_grad()"), "long.py")
+    assert not zerograd.check_source(
+        SETTING + source.replace("CLEAR", "opt.zero_grad()"), "long.py"
+    )
 
 
 def test_what_prepares_or_skips_a_backward_is_none() -> None:

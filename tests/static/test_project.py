@@ -597,3 +597,30 @@ def test_a_constructor_is_read_for_each_object_by_itself(tree: Path) -> None:
         "            self.gen_opt.step()\n"
     )
     assert not check_paths(["trainer.py"]).findings
+
+
+def test_what_is_cast_to_a_type_is_not_named_by_the_type(tree: Path) -> None:
+    (tree / "config.py").write_text(
+        "from typing import TypeVar, cast\n"
+        "Opt = TypeVar('Opt')\n"
+        "class Config:\n"
+        "    def build(self, net) -> Opt:\n"
+        "        made = self.kind()(net.parameters())\n"
+        "        for group in made.param_groups:\n"
+        "            group.setdefault('initial_lr', 0.1)\n"
+        "        return cast(Opt, made)\n"
+        "def wipe(p):\n"
+        "    p.grad = None\n"
+    )
+    (tree / "make.py").write_text(
+        "import torch\n"
+        "from config import Config\n"
+        "def checkpoint(seed):\n"
+        "    net = torch.nn.Linear(2, 2)\n"
+        "    opt = Config().build(net)\n"
+        "    net(torch.randn(2)).sum().backward()\n"
+        "    opt.step()\n"
+        "for seed in range(3):\n"
+        "    checkpoint(seed)\n"
+    )
+    assert not check_paths(["make.py"]).findings

@@ -289,6 +289,7 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
     """Give `target` the value."""
     program = frame.program
     if type(target) is ast.Name:
+        _leave_behind(frame, frame.locals.get(target.id), value)
         if not (is_optimizer_name(target.id) and _is_mistaken(frame.lookup(target.id), value)):
             frame.assign(target.id, program.christened(frame, value, target.id))
     elif type(target) is ast.Attribute:
@@ -301,6 +302,7 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
         if isinstance(owner, Instance):
             implied(frame, target, owner, f"{target.attr}.setter", value)
             before = owner.attributes.get(target.attr)
+            _leave_behind(frame, before, value)
             if before is not None and (program.conditional or _is_mistaken(before, value)):
                 named = joined([before, named])  # assigned on one branch only
             owner.attributes[target.attr] = named
@@ -318,6 +320,7 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
             place = place_of(frame, target.slice)
             place = ("?", len(owner.items)) if place is None else place
             value = appended(frame, value)
+            _leave_behind(frame, owner.items.get(place), value)
             owner.items[place] = program.christened(frame, value, path_of(target))
         elif isinstance(owner, Named) and isinstance(value, Optimizer):
             program.christened(frame, value, path_of(target))
@@ -335,6 +338,17 @@ def _is_mistaken(before: Value, value: Value) -> bool:
     if not isinstance(before, Optimizer):
         return False
     return isinstance(value, Module) or (isinstance(value, Named) and is_scheduler_name(value.path))
+
+
+def _leave_behind(frame: Frame, before: Value | None, value: Value) -> None:
+    """`x = clamp(x0 + step).detach()`: the name goes on with another tensor, without a gradient.
+
+    In the next round it is that one which is told to require one. What is computed from the
+    leaf by somebody unseen may be the leaf itself.
+    """
+    if isinstance(before, Leaf) and isinstance(value, Tensor):
+        key = frozenset((before.key,))
+        frame.emit(Haze(key, whole=True) if before.key in value.leaves else Reset(key))
 
 
 def _write_into(frame: Frame, name: str, owner: Value, index: Value, value: Tensor) -> None:

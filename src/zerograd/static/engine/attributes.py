@@ -36,6 +36,10 @@ def attribute(frame: Frame, base: Value, name: str) -> Value:
     if type(base) is External:
         return External(f"{base.dotted}.{name}")
     if type(base) is Named:
+        if name == "optimizer":  # of a scheduler that was made from it
+            known = frame.program.attached(base.path, name)
+            if known is not None:
+                return known
         if name in _OF_OPTIMIZERS and is_optimizer_name(base.path):
             return _optimizer_attribute(frame.program.named_optimizer(base.path), name)
         if name in _OF_SCALERS and is_scaler_name(base.path):

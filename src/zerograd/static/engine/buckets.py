@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from zerograd.lifecycle.events import Event, EventKind
-from zerograd.static.engine.ir import Block, Happening, Haze, Reset, walk
+from zerograd.static.engine.ir import FILLS, Block, Happening, Haze, Reset, walk
 from zerograd.static.engine.keys import (
     covers,
     frame_of,
@@ -191,7 +191,7 @@ class Buckets:
                 return None
             reach = (NO_BUCKET,)
         fills: frozenset[str] = frozenset()
-        if kind in (EventKind.BACKWARD, EventKind.ASSIGN):
+        if kind in FILLS:
             fills = self._fills(node, reach)
         empties: frozenset[str] = frozenset()
         if kind is EventKind.CLEAR:

@@ -17,6 +17,7 @@ from zerograd.static.engine.companions import asked_with
 from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.membership import asks_for_more, is_container_of, is_member
+from zerograd.static.engine.remainders import OPPOSITE, is_modulo, is_of_one, is_one
 from zerograd.static.engine.stores import targets
 from zerograd.static.engine.tallies import is_full_each_turn
 from zerograd.static.engine.values import (
@@ -42,13 +43,6 @@ if TYPE_CHECKING:
 SYNC = "the window ends here"  # Accelerate's own boundary
 RAISED = "an exception was caught"
 
-_OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.NotEq: ast.Eq,
-    ast.IsNot: ast.Is,
-    ast.GtE: ast.Lt,
-    ast.LtE: ast.Gt,
-    ast.NotIn: ast.In,
-}
 _SIGN: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
     ast.Is: "is",
@@ -89,7 +83,7 @@ def test_of(frame: Frame, node: ast.expr) -> Test:
         other = combined("both", [test.negated(), test_of(frame, node.orelse)])
         return combined("either", [then, other])
     if is_modulo(node):
-        if _is_of_one(node):
+        if is_of_one(node):
             return NEVER
         return _atom(frame, node, f"{_text(frame, node)}==0").negated()
     if type(node) is ast.Call:
@@ -207,7 +201,7 @@ def _comparison(frame: Frame, node: ast.Compare) -> Test:
         is_one = is_container_of(frame, value, right)
         if is_one is not None:
             return ALWAYS if is_one is (operator in (ast.Is, ast.Eq)) else NEVER
-    if _is_of_one(left) and isinstance(right, ast.Constant) and operator in (ast.Eq, ast.NotEq):
+    if is_of_one(left) and isinstance(right, ast.Constant) and operator in (ast.Eq, ast.NotEq):
         return ALWAYS if (right.value == 0) is (operator is ast.Eq) else NEVER
     if not is_modulo(left):
         counted = _counted(frame, node, left, operator, right)
@@ -215,7 +209,7 @@ def _comparison(frame: Frame, node: ast.Compare) -> Test:
             return counted
     if is_modulo(left) and zero and operator in (ast.Gt, ast.NotEq):
         return _atom(frame, node, f"{_text(frame, left)}==0").negated()
-    positive = _OPPOSITE.get(operator, operator)
+    positive = OPPOSITE.get(operator, operator)
     test = _atom(
         frame, node, f"{_text(frame, left)}{_SIGN.get(positive, '?')}{_text(frame, right)}"
     )
@@ -232,7 +226,7 @@ def _turned(frame: Frame, node: ast.Compare) -> ast.Compare:
         left, right, operator = right, left, _MIRRORED[operator]
     if isinstance(right, ast.Tuple) and len(right.elts) == 1 and operator is ast.In:
         right, operator = right.elts[0], ast.Eq
-    if is_modulo(left) and operator is ast.Lt and _is_one(right):
+    if is_modulo(left) and operator is ast.Lt and is_one(right):
         right, operator = ast.copy_location(ast.Constant(0), right), ast.Eq
     if left is node.left and right is node.comparators[0]:
         return node
@@ -259,33 +253,6 @@ def _counted(
         return None
     test = _atom(frame, same, f"{name}=={least}")
     return test if operator in (ast.LtE, ast.Lt) else test.negated()
-
-
-def is_positive(node: ast.expr) -> bool:
-    """Is the atom made of this test true where the test is true?"""
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        kind, right = type(node.ops[0]), node.comparators[0]
-        zero = isinstance(right, ast.Constant) and right.value == 0
-        return not (kind in _OPPOSITE or (kind is ast.Gt and zero and is_modulo(node.left)))
-    return not is_modulo(node)
-
-
-def is_modulo(node: ast.AST) -> bool:
-    return type(node) is ast.BinOp and type(node.op) is ast.Mod
-
-
-def _is_one(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value == 1
-
-
-def _is_of_one(node: ast.expr) -> bool:
-    """Is it `… % 1`, which is always zero?"""
-    return (
-        isinstance(node, ast.BinOp)
-        and isinstance(node.op, ast.Mod)
-        and isinstance(node.right, ast.Constant)
-        and node.right.value == 1
-    )
 
 
 def _is_main(left: ast.expr, right: ast.expr) -> bool:
@@ -347,9 +314,19 @@ def _truth(frame: Frame, node: ast.expr) -> Test:
             return value.there
         if _is_trained(frame, value):
             return _companion(frame, node) or ALWAYS
+        if type(node) is ast.Attribute and node.attr == "requires_grad" and _is_item(frame, node):
+            return ALWAYS  # of some of them at least
         if type(node) is ast.Attribute and node.attr == "sync_gradients":
             return frame.program.sync_test()
     return _atom(frame, node, _text(frame, node))
+
+
+def _is_item(frame: Frame, node: ast.Attribute) -> bool:
+    """Is it asked of one parameter after another?"""
+    owner = frame.program.evaluate(frame, node.value)
+    if type(owner) is Named:
+        return owner.path.endswith("[*]")
+    return type(owner) is Params and owner.one
 
 
 def _companion(frame: Frame, node: ast.Name | ast.Attribute) -> Test | None:

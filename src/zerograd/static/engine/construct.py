@@ -118,6 +118,8 @@ def _reader(dotted: str) -> Reader | None:
         return _BY_NAME[name]
     if dotted == "operator.methodcaller":
         return _method_caller
+    if name == "cast" and root.startswith("typing"):
+        return _second  # the first is a type, whatever its name tells
     if ".lr_scheduler" in dotted or name == "swa_utils":
         return _nothing
     if name.endswith("GradScaler"):
@@ -158,6 +160,10 @@ def _nothing(frame: Frame, dotted: str, arguments: Arguments) -> Value:
 
 def _first(frame: Frame, dotted: str, arguments: Arguments) -> Value:
     return arguments.first()
+
+
+def _second(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    return arguments.positional[1] if len(arguments.positional) > 1 else NOTHING
 
 
 def _no_deps(frame: Frame, dotted: str, arguments: Arguments) -> Value:

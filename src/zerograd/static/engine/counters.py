@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine import guards
-from zerograd.static.engine.conditions import is_modulo, is_positive
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening, Loop, walk
+from zerograd.static.engine.remainders import is_modulo, is_positive
 from zerograd.static.engine.switches import counts_up, lasting_truth
 
 if TYPE_CHECKING:

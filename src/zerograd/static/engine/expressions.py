@@ -13,7 +13,7 @@ from zerograd.static.engine.branches import branch
 from zerograd.static.engine.calls import call
 from zerograd.static.engine.choices import either
 from zerograd.static.engine.classes import FunctionNode
-from zerograd.static.engine.conditions import is_modulo, test_of
+from zerograd.static.engine.conditions import test_of
 from zerograd.static.engine.definitions import Function
 from zerograd.static.engine.emit import emit
 from zerograd.static.engine.frame import Frame, path_of, stem_of
@@ -24,6 +24,7 @@ from zerograd.static.engine.items import MOST_MAPPED, items_of
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.picks import picked_by
 from zerograd.static.engine.progress import TooLong
+from zerograd.static.engine.remainders import is_modulo
 from zerograd.static.engine.subscripts import Stem, counted_out, item_of, sliced
 from zerograd.static.engine.values import (
     NOTHING,

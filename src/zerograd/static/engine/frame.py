@@ -44,6 +44,7 @@ class Frame:
         "program",
         "returned",
         "self_value",
+        "shared",
         "site",
         "spellings",
         "unit",
@@ -74,6 +75,7 @@ class Frame:
         self.outer: Frame | None = None  # the frame that defined it, for an inner function
         self.out: Block = []
         self.loop = loop
+        self.shared: set[str] = set()  # names that it says are the module's: `global optimizer`
         self.returned: list[Value] = []
         self.yields: list[Haze] = []  # where others work on what a generator gives them
         self.no_grad = False
@@ -110,6 +112,8 @@ class Frame:
 
     def assign(self, name: str, value: Value) -> None:
         self.locals[name] = value
+        if name in self.shared:
+            self.globals[name] = value
         self.versions[name] = self.versions.get(name, 0) + 1
 
     def go_on_with(self, values: dict[str, Value]) -> None:
@@ -117,6 +121,8 @@ class Frame:
         if self.locals is self.globals:
             self.globals = values
             self.program.renew_globals(self.unit, values)
+        for name in self.shared & values.keys():
+            self.globals[name] = values[name]
         self.locals = values
 
     def forget(self, names: frozenset[str]) -> None:

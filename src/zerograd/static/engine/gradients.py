@@ -36,7 +36,9 @@ def gradient_method(
     wipes = name == "zero_" or (name in ("fill_", "mul_") and is_false(arguments.first()))
     adds = name.startswith("add")
     inside_torch = isinstance(gradient.of, Named) and not frame.program.is_trained(gradient.of)
-    if inside_torch and not (wipes or adds):
+    if inside_torch and not wipes:
+        if adds or name in _OVERWRITES:  # given by hand to somebody
+            emit(frame, EventKind.ASSIGN, node, keys=keys_of(gradient.of))
         return gradient
     touch(frame, node, gradient)
     if name == "copy_" and node.args and is_made_of_itself(frame, gradient.of, node.args[0]):

@@ -27,6 +27,7 @@ class Node:
 
 
 Block = list[Node]
+FILLS = (EventKind.BACKWARD, EventKind.ASSIGN)  # what puts something into gradients
 
 
 class Happening(Node):

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.definitions import Instance
+from zerograd.static.engine.doing import is_acting
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Haze
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.values import Named, Optimizer, Several, Value
 from zerograd.static.engine.words import (
     clips_by_name,
+    is_follower_name,
     is_optimizer_name,
     is_scheduler_name,
     words_of,
@@ -64,6 +66,8 @@ def kept_above(frame: Frame, node: ast.Call, instance: Instance) -> None:
             value = frame.lookup(each.id)
             if isinstance(value, Named | Optimizer):
                 instance.attributes.setdefault(each.id, value)
+                if frame.program.is_scheduler(instance.cls):  # torch calls it so
+                    instance.attributes.setdefault("optimizer", value)
 
 
 def is_reading(name: str) -> bool:
@@ -83,6 +87,8 @@ def keep(frame: Frame, target: Named, made: ast.Call, given: list[Value]) -> Non
             frame.program.keepers.setdefault(target.path, frozenset())
         return
     if any(map(_only_moves_a_rate, names)):
+        if len(optimizers) == 1:  # and its `optimizer` is that one
+            frame.program.attach(target.path, "optimizer", optimizers[0])
         return
     frame.program.keepers[target.path] = keys_of(Several(optimizers))
 
@@ -191,6 +197,18 @@ def ask_made(frame: Frame, made: ast.Call, name: str) -> None:
 
 def _only_moves_a_rate(name: str) -> bool:
     return is_scheduler_name(name) or not _RATES.isdisjoint(words_of(name))
+
+
+def ask_to_train(frame: Frame, holder: Named, name: str) -> None:
+    """`agent.step(batch)`, of an object of elsewhere that was made from a network: it may go back.
+
+    One that follows a network goes nowhere back, nor does what moves a rate.
+    """
+    behind = frame.program.behind(holder)
+    if not behind or is_follower_name(holder.path) or _only_moves_a_rate(holder.path):
+        return
+    if is_acting(words_of(name)) or not is_reading(name):
+        frame.emit(Haze(behind, whole=False))
 
 
 def ask(frame: Frame, keeper: Named, name: str) -> None:

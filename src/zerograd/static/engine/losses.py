@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind, Spot
 from zerograd.lifecycle.state import BucketState, Drop
-from zerograd.static.engine.ir import Happening, Haze, walk
+from zerograd.static.engine.ir import FILLS, Happening, Haze, walk
 from zerograd.static.engine.marks import happens_wherever
 from zerograd.static.engine.steppers import loops_around
 from zerograd.static.engine.taken import is_taken_by_hand
@@ -16,8 +16,6 @@ from zerograd.static.engine.taken import is_taken_by_hand
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
     from zerograd.static.engine.flow import Flow
-
-_FILLS = (EventKind.BACKWARD, EventKind.ASSIGN)
 
 
 class LostLosses:
@@ -136,12 +134,12 @@ class LostLosses:
         before = order[: order.index(step)]
         for each in here[:place]:
             after = before[before.index(each) :]
-            if each.kind in _FILLS and not _is_stepped_on(each, step, after):
+            if each.kind in FILLS and not _is_stepped_on(each, step, after):
                 return None
         for each in here[place + 1 :]:
             if each.kind is EventKind.CLEAR:
                 return None
-            if each.kind in _FILLS and each.spot not in self._used_by(step.event.owner):  # type: ignore[union-attr]
+            if each.kind in FILLS and each.spot not in self._used_by(step.event.owner):  # type: ignore[union-attr]
                 clear = self._cleared_at(each.spot, buckets) or (lost and lost.clear)
                 return Drop(each.spot, clear) if clear is not None else None
         return None
@@ -168,10 +166,16 @@ class LostLosses:
             for each in order[: order.index(step)]
             if each in beside
             and (each.frames == step.frames or each.guards <= step.guards)
-            and each.kind in _FILLS
+            and each.kind in FILLS
             and not _is_of_another(each, step, order)
         ]
-        if filled or any(each.kind is EventKind.STEP for each in beside) or is_taken_by_hand(step):
+        given = any(  # by hand, to parameters that go by another name
+            each.kind is EventKind.ASSIGN and not mine.isdisjoint(each.doubted)
+            for each in order[: order.index(step)]
+        )
+        if filled or given or is_taken_by_hand(step):
+            return None
+        if any(each.kind is EventKind.STEP for each in beside):
             return None
         drop = self.comes_after(step, step.event.buckets)
         shared = drop is None
@@ -190,7 +194,7 @@ class LostLosses:
         again = [
             each
             for each in after
-            if each in beside and each.kind in _FILLS and not _is_of_another(each, step, order)
+            if each in beside and each.kind in FILLS and not _is_of_another(each, step, order)
         ]
         if again and step not in after:  # the next round steps on that one
             return None

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from zerograd.lifecycle.events import EventKind
-from zerograd.static.engine.ir import Happening
-
-_FILLING = (EventKind.BACKWARD, EventKind.ASSIGN)
+from zerograd.static.engine.ir import FILLS, Happening
 
 
 def meant_for(happenings: Sequence[Happening]) -> dict[int, set[str]]:
@@ -22,7 +20,7 @@ def meant_for(happenings: Sequence[Happening]) -> dict[int, set[str]]:
         owner = each.optimizer.key if each.optimizer is not None else ""
         if each.kind is EventKind.CLEAR and owner:
             since[owner] = each, []
-        elif each.kind in _FILLING:
+        elif each.kind in FILLS:
             for _, losses in since.values():
                 losses.append(each)
         elif each.kind is EventKind.STEP and owner in since:

@@ -268,6 +268,10 @@ class Objects(Ties, Progress, ABC):
         found = self._named.get(path)
         if found is None:
             found = self._named[path] = Optimizer(path, None)
+            if is_scheduler_name(
+                outer
+            ):  # what it was made from has another name, and is cleared by it
+                found.clears_itself = None
         return found
 
     def named_scaler(self, path: str) -> Scaler:

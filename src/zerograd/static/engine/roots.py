@@ -18,7 +18,17 @@ from zerograd.static.engine.elsewhere import (
     others_clear,
     sisters_clear,
 )
-from zerograd.static.engine.ir import Block, Branch, Doubt, Happening, Haze, Loop, Reset, walk
+from zerograd.static.engine.ir import (
+    FILLS,
+    Block,
+    Branch,
+    Doubt,
+    Happening,
+    Haze,
+    Loop,
+    Reset,
+    walk,
+)
 from zerograd.static.engine.keys import frame_of
 from zerograd.static.engine.lacking import OF_SCALERS, lacks_its_scaler
 from zerograd.static.engine.stores import names_stored
@@ -269,10 +279,7 @@ def _owns_its_optimizers(block: Block) -> bool:
 
 def _goes_back(block: Block) -> bool:
     """Is a gradient filled in there? What only steps is a part of somebody's iteration."""
-    return any(
-        isinstance(node, Happening) and node.kind in (EventKind.BACKWARD, EventKind.ASSIGN)
-        for node in walk(block)
-    )
+    return any(isinstance(node, Happening) and node.kind in FILLS for node in walk(block))
 
 
 def _makes_its_optimizers(block: Block) -> bool:

@@ -11,9 +11,9 @@ from math import lcm
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine import guards
-from zerograd.static.engine.conditions import is_modulo, is_positive
 from zerograd.static.engine.counters import counter_of, is_number
 from zerograd.static.engine.ir import Loop
+from zerograd.static.engine.remainders import is_modulo, is_positive
 from zerograd.static.engine.stores import names_stored
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from zerograd.lifecycle.events import Event, EventKind
+from zerograd.lifecycle.events import Event
 from zerograd.lifecycle.verdicts import Verdict, judge_set
-from zerograd.static.engine.ir import Happening
+from zerograd.static.engine.ir import FILLS, Happening
 from zerograd.static.engine.plausible import BEFORE, CAUGHT, are_about_the_same, is_repeated
 from zerograd.static.engine.stores import statements_in, targets
 from zerograd.static.engine.unscaled import States
@@ -65,7 +65,7 @@ class Rows:
         losses = [
             each
             for each in self._buckets.happenings
-            if each.kind in (EventKind.BACKWARD, EventKind.ASSIGN) and each.loop is step.loop
+            if each.kind in FILLS and each.loop is step.loop
         ]
         skips = [self._program.atoms.get(key) for key in step.behind]
         names = frozenset().union(*(each.names for each in skips if each is not None))

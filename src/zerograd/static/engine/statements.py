@@ -332,6 +332,12 @@ def _import(frame: Frame, node: ast.Import | ast.ImportFrom) -> None:
     frame.unit.add_import(node)
 
 
+def _global(frame: Frame, node: ast.Global) -> None:
+    frame.shared.update(node.names)
+    for name in node.names:  # what another function gave it, not what the same name held here
+        frame.locals.pop(name, None)
+
+
 def _return(frame: Frame, node: ast.Return) -> None:
     node = _after_rounds(frame, node)
     if node.value is not None:
@@ -375,6 +381,7 @@ _READERS: dict[type[ast.stmt], Callable[[Frame, Any], None]] = {
     ast.ClassDef: _class,
     ast.Import: _import,
     ast.ImportFrom: _import,
+    ast.Global: _global,
     ast.Return: _return,
     ast.Raise: _raise,
     ast.Break: _break,

@@ -13,7 +13,7 @@ from zerograd.static.engine.doing import is_emptying
 from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.ir import Haze
-from zerograd.static.engine.keepers import ask, ask_for_gradients, ask_trusted
+from zerograd.static.engine.keepers import ask, ask_for_gradients, ask_to_train, ask_trusted
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.prepared import prepared
 from zerograd.static.engine.scalers import scaler_method
@@ -186,6 +186,8 @@ def thing_method(
             frame.emit(Haze(None, whole=True))  # it weighs the losses of tasks, and goes backward
         if name != "step" and isinstance(base, Named):
             ask(frame, base, name)
+        elif isinstance(base, Named):
+            ask_to_train(frame, base, name)
         if name != "step":
             # no tensor has it: then this is a network after all, and holds what it was made from
             target = base
@@ -347,6 +349,7 @@ def _unseen_method(
             clear_by_hook(frame, f"{base.path}.{name}", arguments)
         if frame.program.keepers:
             ask(frame, base, name)
+        ask_to_train(frame, base, name)
         ask_for_gradients(frame, base, name)
         if is_emptying(name):
             last = base.path.rsplit(".", 1)[-1].split("@", 1)[0]

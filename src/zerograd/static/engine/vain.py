@@ -12,7 +12,7 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.emptiness import acts
 from zerograd.static.engine.frame import path_of
-from zerograd.static.engine.ir import Happening, Loop
+from zerograd.static.engine.ir import FILLS, Happening, Loop
 from zerograd.static.engine.unit import Unit
 from zerograd.static.engine.unscaled import are_on_one_way
 from zerograd.static.engine.words import CLIPS
@@ -28,7 +28,6 @@ CLIPPED_TOO_SOON = (
 CLIPPED_AFTER_CLEAR = (
     "gradients are clipped after zero_grad() has emptied them, so the clip does nothing"
 )
-_FILLS = (EventKind.BACKWARD, EventKind.ASSIGN)
 _FILLING = re.compile(r"backward|\.step\(|\.grad\b|\._grad\b")
 
 
@@ -52,11 +51,11 @@ def is_clipped_too_soon(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
         and _is_within(each.loop, clip.loop)
     ]
     at = next(number for number, each in enumerate(inside) if each is clip)
-    if any(each.kind in _FILLS for each in inside[:at]):
+    if any(each.kind in FILLS for each in inside[:at]):
         return False
-    later = [each for each in inside[at:] if each.kind in (*_FILLS, EventKind.STEP)]
+    later = [each for each in inside[at:] if each.kind in (*FILLS, EventKind.STEP)]
     steps = [each for each in later if each.kind is EventKind.STEP and each.loop is clip.loop]
-    if not steps or later[0].kind not in _FILLS or later[0].loop is not clip.loop:
+    if not steps or later[0].kind not in FILLS or later[0].loop is not clip.loop:
         return False
     if not are_on_one_way(clip, later[0], flow):
         return False
@@ -136,7 +135,7 @@ def is_clipped_too_late(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
     early = beside[: beside.index(moves[0])]
     first = any(each in early and each.guards <= clip.guards for each in cleared)
     between = any(beside.index(each) > beside.index(step) for each in cleared)
-    filled = moves[0].kind in _FILLS and moves[0].guards <= clip.guards
+    filled = moves[0].kind in FILLS and moves[0].guards <= clip.guards
     if not (first and step.guards <= clip.guards) and not (between and filled):
         return False
     return not acts("\n".join(clip.unit.source.lines[step.spot.line : clip.spot.line - 1]))
@@ -159,7 +158,7 @@ def is_clipped_between(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
         each.loop is clip.loop and each.frames == clip.frames and each.guards <= clip.guards
         for each in (before, after)
     )
-    if not together or before.kind is not EventKind.CLEAR or after.kind not in _FILLS:
+    if not together or before.kind is not EventKind.CLEAR or after.kind not in FILLS:
         return False
     assert before.event is not None
     held = [
@@ -181,7 +180,7 @@ def _beside(clip: Happening, buckets: Buckets) -> tuple[list[Happening], int]:
         each
         for each in buckets.happenings
         if each.event is not None
-        and each.kind in (*_FILLS, EventKind.STEP, EventKind.CLEAR, EventKind.CLIP)
+        and each.kind in (*FILLS, EventKind.STEP, EventKind.CLEAR, EventKind.CLIP)
         and not mine.isdisjoint(each.event.buckets)
     ]
     return beside, next(number for number, each in enumerate(beside) if each is clip)
@@ -209,7 +208,7 @@ def _is_made_good(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
             if any(state.contributions for state in held):
                 return True
     at = next(number for number, each in enumerate(inside) if each is clip)
-    moving = (*_FILLS, EventKind.STEP)
+    moving = (*FILLS, EventKind.STEP)
     after = next((each for each in inside[at + 1 :] if each.kind in moving), None)
     return after is not None and after.kind is EventKind.STEP
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.counters import counter_of
-from zerograd.static.engine.ir import Happening
+from zerograd.static.engine.ir import FILLS, Happening
+from zerograd.static.engine.remainders import is_one
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
@@ -103,7 +104,7 @@ def windows(
                 ),
                 None,
             )
-            if modulo is None or _is_one(modulo.right):
+            if modulo is None or is_one(modulo.right):
                 continue
             steps = {
                 each.event.owner: each
@@ -180,7 +181,8 @@ def _side(node: Happening, number: int, flow: Flow) -> bool | None:
 def _is_whole(step: Happening, guard: str, buckets: Buckets) -> bool:
     """Do the clear, the loss and the step of one update all stand under the guard, in this order?
 
-    Then no window is collected outside it: a critic that is trained in every fifth round.
+    Then no window is collected outside it: a critic that is trained in every fifth round. The
+    gradient may be given by hand as well, to parameters that go by another name.
     """
     assert step.event is not None
     mine = set(step.event.buckets)
@@ -188,11 +190,12 @@ def _is_whole(step: Happening, guard: str, buckets: Buckets) -> bool:
     for each in buckets.happenings:
         if each is step:
             return False
-        if each.event is None or each.loop is not step.loop or guard not in each.guards:
+        if each.event is None or guard not in each.guards:
             continue
-        if each.kind is EventKind.CLEAR and mine <= set(each.event.buckets):
+        beside = each.loop is step.loop
+        if beside and each.kind is EventKind.CLEAR and mine <= set(each.event.buckets):
             cleared = True
-        elif cleared and each.kind is EventKind.BACKWARD and mine & set(each.event.buckets):
+        elif cleared and each.kind in FILLS and mine & {*each.event.buckets, *each.doubted}:
             return True
     return False
 
@@ -206,11 +209,6 @@ def must_be_one(unit: Unit, text: str) -> bool:
     asserted = rf"assert\s+{name}\s*(?:==|<=)\s*1\b"
     refused = rf"if\s+{name}\s*(?:!=|>)\s*1\s*:\s*raise\b"
     return re.search(f"{asserted}|{refused}", unit.source.text) is not None
-
-
-def _is_one(divisor: ast.expr) -> bool:
-    """Is it 1 written out? A window of one micro-batch is none."""
-    return isinstance(divisor, ast.Constant) and divisor.value == 1
 
 
 def is_before_the_window(clear: Happening) -> bool:

@@ -13,9 +13,9 @@ from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.lifecycle.pieces import makes_pieces
 from zerograd.rules import BY_CODE
 from zerograd.static.engine import guards
-from zerograd.static.engine.conditions import is_positive
 from zerograd.static.engine.counters import is_number
 from zerograd.static.engine.ir import Happening, Loop
+from zerograd.static.engine.remainders import is_positive
 from zerograd.static.engine.stores import names_stored, statements_in
 from zerograd.static.engine.window import Window, is_divided_by, windows
 
