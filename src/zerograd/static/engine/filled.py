@@ -29,6 +29,8 @@ def is_filled(node: Happening, buckets: Buckets) -> bool:
         return False
     if node.loop.pseudo and not _is_made_around(node):
         return False
+    if _is_cleared_for_a_loss(node, buckets):
+        return True
     if optimizer.keys is None and not _is_alone(node, buckets):
         return False
     return _goes_back_at_once(node, buckets) or any(
@@ -67,6 +69,35 @@ def _goes_back_at_once(clear: Happening, buckets: Buckets) -> bool:
     held = buckets.holdings[clear.optimizer.key]
     used = bool(then) and then[0].kind is EventKind.STEP
     return not used and not set(held).isdisjoint(loss.event.buckets)
+
+
+def _is_cleared_for_a_loss(clear: Happening, buckets: Buckets) -> bool:
+    """Is it cleared with another one, for a loss of which only that is known that the other steps?
+
+    Who clears both before it means both to be filled; what the loss is made of stands elsewhere.
+    """
+    optimizer, loop = clear.optimizer, clear.loop
+    assert optimizer is not None and loop is not None
+    if not optimizer.made or loop.pseudo:
+        return False
+    here = [each for each in buckets.happenings if each.loop is loop]
+    others = {
+        each.optimizer.key
+        for each in here
+        if each.kind is EventKind.CLEAR and each.optimizer is not None and each.optimizer.made
+    } - {optimizer.key}
+    stepped = any(
+        each.kind is EventKind.STEP
+        and each.optimizer is not None
+        and each.optimizer.key in others
+        and not each.guards > clear.guards
+        for each in here
+    )
+    losses = [each for each in here if each.kind is EventKind.BACKWARD and each.event is not None]
+    if not stepped or len(losses) != 1 or not losses[0].guards <= clear.guards:
+        return False
+    assert losses[0].event is not None
+    return not set(buckets.holdings[optimizer.key]).isdisjoint(losses[0].event.buckets)
 
 
 def _is_alone(node: Happening, buckets: Buckets) -> bool:

@@ -41,6 +41,7 @@ from zerograd.static.engine.points import (
     join,
     known,
     one_back,
+    settle,
     told_off,
     without,
 )
@@ -214,7 +215,7 @@ class Flow:
             otherwise = assume(point, atom * 2, atom * 2 + 1)
         ruled = self._ruled.get(node.atom)
         if ruled is not None:
-            then, otherwise = without(then, ruled.then), without(otherwise, ruled.otherwise)
+            then, otherwise = settle(then, ruled.then), settle(otherwise, ruled.otherwise)
         return join(
             [
                 self._block(node.then, then, exits) if is_reachable(then) else None,

@@ -65,6 +65,15 @@ def without(point: Point, ruled: Literals) -> Point:
     }
 
 
+def settle(point: Point, ruled: Literals) -> Point:
+    """Return the pairs that know nothing which is ruled out, and that then know it is not so.
+
+    What is `"a"` is not `"b"`, also where nobody comes to ask.
+    """
+    opposites = frozenset(each ^ 1 for each in ruled)
+    return known(without(point, ruled), opposites) if ruled else point
+
+
 def known(point: Point, literals: Literals) -> Point:
     """Return the point with literals that hold there whatever the path."""
     return {
