@@ -81,7 +81,7 @@ class RunLog:
                 step = self.last_step[state.suspicion.owner]
                 step = replace(step, owner=state.suspicion.owner)
                 yield RunFault("ZG201", step, state, may_heal=True)
-            for owner in sorted(state.awaiting & self.last_step.keys()):
+            for owner in sorted(state.awaiting.intersection(self.last_step)):
                 yield RunFault("ZG302", self.last_step[owner], state, may_heal=True)
             yield from self._unowned(bucket, state, holders[bucket])
             yield from self._unused(bucket, state, holders)

@@ -317,7 +317,7 @@ class Buckets:
 
     def _is_owner_in_sight(self, owner: str, node: Happening) -> bool:
         number = frame_of(owner)
-        return number in (0, *node.frames) or not self._is_local(owner, number)
+        return number == 0 or number in node.frames or not self._is_local(owner, number)
 
     def _is_local(self, owner: str, number: int) -> bool:
         """Is an optimizer stepped and cleared within one function only?"""

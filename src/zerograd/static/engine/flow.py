@@ -9,7 +9,6 @@ costs dictionary look-ups only.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.state import INITIAL
@@ -111,7 +110,7 @@ class Flow:
         return point
 
     def _node(self, node: Node, point: Point, exits: Exits) -> Point | None:
-        read = self._READERS.get(type(node))
+        read = _READERS.get(type(node))
         return read(self, node, point, exits) if read is not None else point
 
     def _jump(self, node: Jump, point: Point, exits: Exits) -> None:
@@ -241,10 +240,10 @@ class Flow:
             inner = Exits()
             whole = Attempt(node.body, node.handlers, node.otherwise, [], node.atom)
             end = self._attempt(whole, point, inner)
-            for way in Exits.__slots__:
-                passed = self._block(node.finally_, join(getattr(inner, way)), exits)
+            for left, leaving in zip(inner.ways(), exits.ways(), strict=True):
+                passed = self._block(node.finally_, join(left), exits)
                 if passed is not None:
-                    getattr(exits, way).append(passed)
+                    leaving.append(passed)
             return self._block(node.finally_, end, exits)
         self._tries.append([point])
         end = self._block(node.body, point, exits)
@@ -376,13 +375,14 @@ class Flow:
             found = frozenset((number, NO_LITERALS) for number, _ in found)
         return found
 
-    _READERS: ClassVar[dict[type[Node], Callable[..., Point | None]]] = {
-        Happening: _happen,
-        Branch: _branch,
-        Loop: _loop,
-        Scope: _scope,
-        Jump: _jump,
-        Attempt: _attempt,
-        Haze: _haze,
-        Reset: _reset,
-    }
+
+_READERS: dict[type[Node], Callable[..., Point | None]] = {
+    Happening: Flow._happen,
+    Branch: Flow._branch,
+    Loop: Flow._loop,
+    Scope: Flow._scope,
+    Jump: Flow._jump,
+    Attempt: Flow._attempt,
+    Haze: Flow._haze,
+    Reset: Flow._reset,
+}

@@ -96,7 +96,7 @@ class Leaks(Telling):
             each.kind is EventKind.BACKWARD
             and each.spot == held.spot
             and each.loop is not step.loop
-            and step.loop in list(loops_around(each.loop))
+            and step.loop in loops_around(each.loop)
             and bool(each.inner)
             for each in self._buckets.happenings
         )

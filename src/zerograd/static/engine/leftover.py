@@ -92,7 +92,7 @@ def _culprit(
             and not each.loop.pseudo
             and each.loop not in around
             and each.loop is not loss.loop
-            and loss.loop not in (outer := list(loops_around(each.loop)))
+            and loss.loop not in (outer := loops_around(each.loop))
             and any(one in outer for one in around)
         ):
             return each

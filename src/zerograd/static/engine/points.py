@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 Literals = frozenset[int]  # atom number * 2, plus 1 where it is true
@@ -115,7 +116,7 @@ def dropped(point: Point, varying: frozenset[int]) -> Point:
     }
 
 
-def join(points: list[Point | None]) -> Point | None:
+def join(points: Sequence[Point | None]) -> Point | None:
     found = [point for point in points if point is not None]
     if not found:
         return None
@@ -137,6 +138,9 @@ class Exits:
         self.breaks: list[Point] = []
         self.continues: list[Point] = []
         self.returns: list[Point] = []
+
+    def ways(self) -> tuple[list[Point], ...]:
+        return (self.breaks, self.continues, self.returns)
 
     def is_empty(self) -> bool:
         return not (self.breaks or self.continues or self.returns)

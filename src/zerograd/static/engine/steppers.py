@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
@@ -48,7 +47,7 @@ class Steppers:
             and (each.event.backward or str(each.event.spot)) in used
             # A function that is called for each of several goes back at the same spot for all.
             and not mine.isdisjoint(each.event.buckets)
-            and (loop in loops_around(each.loop) or each.loop in [*loops_around(loop)])
+            and (loop in loops_around(each.loop) or each.loop in loops_around(loop))
         ]
 
     def _stepping_side(self, owner: str, guard: str) -> int:
@@ -124,8 +123,10 @@ def _goes_through(loop: Loop) -> bool:
     )
 
 
-def loops_around(loop: Loop | None) -> Iterable[Loop]:
-    """Yield the loop and those around it."""
+def loops_around(loop: Loop | None) -> list[Loop]:
+    """Return the loop and those around it, the innermost first."""
+    around = []
     while loop is not None:
-        yield loop
+        around.append(loop)
         loop = loop.parent
+    return around
