@@ -30,6 +30,7 @@ RAISING = ("ZG104", "ZG302")  # faults that torch itself ends the run for
 MORE_DRAWS = 12  # of the data, before a finding of the checker counts as not seen
 # The faults that only the order of two acts makes: of a clear and a use, or of two uses.
 ORDERED = ("ZG102", "ZG402")
+ASKS_FOR_BAD_ONES = re.compile(r"\bis(nan|inf|finite)\(")
 OF_FINITE_VALUES = ("ZG101", "ZG102", "ZG303", "ZG304", "ZG501")
 MADE = re.compile(r"torch\.optim\.|Holder\(|\bdef |\btrain\w*\(")
 COUNTED = re.compile(r"% \d|\bi > 0")
@@ -220,6 +221,8 @@ def _ran_often(said: Said, outcome: Run) -> bool:
     windows = 3 if counted or said.code != "ZG503" else SURE_OF_A_WINDOW + 2
     if said.code in ("ZG503", "ZG505") and len(outcome.steps) < windows:
         return False
+    if said.code == "ZG101" and ASKS_FOR_BAD_ONES.search(outcome.text.splitlines()[said.line - 1]):
+        return False  # told at a guard, of gradients that are not finite: these draws have none
     if said.code in OF_FINITE_VALUES and OVERFLOW in outcome.text:
         return False  # what is not finite is rightly thrown away, and divided by such a scale is 0
     if said.code == "ZG104":

@@ -239,6 +239,21 @@ def test_a_leak_is_told_in_the_iteration_of_its_step():
             opt_d.step()
     (finding,) = watching.findings
     assert (finding.rule.code, finding.live.step, finding.live.count) == ("ZG201", 0, 20)
+    assert (finding.owner, finding.live.parameters) == ("opt_d", ("weight", "bias"))
+
+
+def test_what_a_missing_clear_explains_is_told_once():
+    g, d = nn.Linear(3, 3), nn.Linear(3, 1)
+    opt_g = torch.optim.SGD(g.parameters(), lr=0.01)
+    opt_d = torch.optim.SGD(d.parameters(), lr=0.01)
+    with watch(policy="collect") as watching:
+        for _ in range(6):
+            opt_g.zero_grad()
+            d(g(torch.ones(2, 3))).sum().backward()
+            opt_g.step()
+            d(torch.ones(2, 3)).sum().backward()
+            opt_d.step()
+    assert [(each.rule.code, each.owner) for each in watching.findings] == [("ZG101", "opt_d")]
 
 
 @pytest.mark.parametrize(

@@ -194,3 +194,43 @@ def train(net, opt, data, args):
     assert not zerograd.check_source(source, "twice.py")
     (found,) = zerograd.check_source(source, "twice.py", may=True)
     assert (found.rule.code, found.spot.line) == ("ZG302", 9)
+
+
+def told_on_some_path(source: str) -> list[tuple[str, int]]:
+    assert not zerograd.check_source(source, "some.py")
+    found = zerograd.check_source(source, "some.py", may=True)
+    return [(each.rule.code, each.spot.line) for each in found]
+
+
+@pytest.mark.parametrize(("made", "told"), [("", [("ZG303", 9)]), ("enabled=args.amp", [])])
+def test_a_loss_that_is_not_scaled_on_one_branch_is_told_of_some_path(made, told) -> None:
+    source = f"""\
+import torch
+def train(net, opt, data, args):
+    scaler = torch.amp.GradScaler({made})
+    for x in data:
+        opt.zero_grad()
+        if x.sum() > 0:
+            scaler.scale(net(x).sum()).backward()
+        else:
+            net(x).sum().backward()
+        scaler.step(opt)
+        scaler.update()
+"""
+    assert told_on_some_path(source) == told
+
+
+def test_a_step_only_where_something_fails_is_none_on_some_path() -> None:
+    source = """\
+import torch
+net = torch.nn.Linear(2, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in data:
+    net(x).sum().backward()
+    try:
+        check(x)
+    except ValueError:
+        opt.step()
+    opt.zero_grad()
+"""
+    assert ("ZG203", 10) in told_on_some_path(source)

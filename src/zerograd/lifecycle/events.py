@@ -67,7 +67,7 @@ class Event:
     averaged: bool | None = None  # BACKWARD: was the loss divided or weighted? None: not known
     synchronised: bool = False  # BACKWARD: it all-reduced over ranks
     finite: bool = True  # CLEAR: what it dropped was finite
-    chosen: bool = False  # CLEAR: the round's own data decide whether it comes
+    chosen: bool = False  # CLEAR, STEP: the round's own data decide whether it comes
     counted: bool | None = None  # STEP: does a counter decide when it comes? None: not known
     scope: tuple[int, int] | None = None  # STEP: first and last line of the function it is in
 

@@ -171,7 +171,7 @@ def explain(
         spot=story.spot,
         message=(story.summary or rule.summary).format_map(names),
         advice=(story.advice or rule.advice).format_map(names),
-        owner=event.owner,
+        owner=dict(story.names).get("owner", event.owner),  # a leak is told at another's backward
         trail=tuple(trail),
     )
 

@@ -17,7 +17,7 @@ from zerograd.lifecycle.state import Drop
 from zerograd.lifecycle.tails import Tails
 
 REMEMBERED = 16  # windows kept per owner
-SURE_OF_NO_GUARD = 15  # steps on nothing in a row, where a condition on the data has cleared
+SURE_OF_NO_GUARD = 15  # windows in a row, none of them whole, where data decide on each
 MOST_COUNTED = 256  # micro-batches of one window that are counted one by one
 
 Counts = tuple[tuple[Spot, int], ...]
@@ -29,7 +29,6 @@ class Window:
 
     step: Spot
     bare: bool = False  # the step found every bucket empty
-    bare_before: int = 0  # how many right before it had found the same, as far as that is asked
     used: Counts = ()  # backwards that the step used, by spot
     lost: Counts = ()  # backwards that a clear threw away unused, by spot
     drop: Drop | None = None  # the last of those clears; finite only if all of them were
@@ -40,6 +39,8 @@ class Window:
     synchronised: Counts = ()  # backwards that all-reduced over ranks, by spot
     is_first: bool = False  # of its owner
     counted: bool | None = None  # does a counter decide when it ends? None: not known
+    chosen: bool = False  # do a round's own data decide whether its step comes, or its clear?
+    spoiled_before: int = 0  # how many right before it were chosen too, and none of them whole
     clipped: Spot | None = None  # a clip before the first backward, and no other since
 
     @property
@@ -62,9 +63,14 @@ class Window:
         return max((count for spot, count in self.lost if spot in used), default=0)
 
     @property
-    def is_counted(self) -> bool:
-        """Does a counter alone decide what is thrown away?"""
-        return bool(self.counted) and not (self.drop is not None and self.drop.chosen)
+    def is_whole(self) -> bool:
+        """Did the step use all that there was? Batch 0 alone, as of `i % k == 0`, is none."""
+        return bool(self.used) and not self.dropped and not (self.is_first and self.size == 1)
+
+    @property
+    def may_be_guarded(self) -> bool:
+        """May a guard against bad batches have thrown away what it lost?"""
+        return self.chosen and self.spoiled_before < SURE_OF_NO_GUARD
 
     @property
     def is_even(self) -> bool:
@@ -119,11 +125,12 @@ def window_faults(windows: Sequence[Window]) -> list[WindowFault]:
     last = windows[-1]
     # A guard that throws some batches away also keeps some windows whole; a loop that
     # clears at every micro-batch never does, but for a shorter first one. A counter is no
-    # such guard, where no condition on the batch itself decides.
-    always = last.is_counted or not any(map(_is_whole, windows))
+    # such guard.
+    always = last.counted or not any(each.is_whole for each in windows)
     # And it throws away each time as much as the step is left with: one clear that drops a tail,
     # as many loops have before each epoch, does not.
     agrees = last.wasted == before.wasted or _comes_after_a_tail(last, filled)
+    always = always and not last.may_be_guarded
     if last.drop is not None and last.wasted and agrees and last.is_even and always:
         faults.append(WindowFault("ZG501", last.drop.clear, last.drop))
     if min(last.size, before.size) >= 2 and last.averaged is False and before.averaged is False:
@@ -144,11 +151,6 @@ def _comes_after_a_tail(last: Window, before: Sequence[Window]) -> bool:
     return len(before) > 1 and 0 < before[0].wasted < last.wasted == before[1].wasted
 
 
-def _is_whole(window: Window) -> bool:
-    """Did the step use all that there was? `i % k == 0` steps on batch 0 alone, which is none."""
-    return bool(window.used) and not window.dropped and not (window.is_first and window.size == 1)
-
-
 def _on_nothing(windows: Sequence[Window]) -> list[WindowFault]:
     """Return what it breaks if the same step has found nothing twice, one time after the other."""
     last = windows[-1]
@@ -157,8 +159,7 @@ def _on_nothing(windows: Sequence[Window]) -> list[WindowFault]:
         return []
     if last.lost_all or before.lost_all:
         drop = last.drop or before.drop
-        # A guard may dislike some batches in a row. Who dislikes all of them trains nothing.
-        if drop is not None and drop.chosen and last.bare_before < SURE_OF_NO_GUARD:
+        if last.may_be_guarded:  # it may dislike some in a row; if all, nothing is trained
             return []
         return [WindowFault("ZG102", last.step, drop)]
     if before.drop is not None or last.drop is not None:
@@ -266,11 +267,13 @@ class _Open:
             *rest,
         )
 
+    def is_chosen(self, step: Event) -> bool:
+        return step.chosen or (self.drop is not None and self.drop.chosen)
+
     def close(self, step: Event, bare: bool, before: Window | None) -> Window:
         return Window(
             step=step.spot,
             bare=bare,
-            bare_before=_in_a_row(before) if bare else 0,
             used=tuple(self.waiting.items()),
             lost=tuple(self.lost.items()),
             drop=self.drop,
@@ -281,15 +284,17 @@ class _Open:
             synchronised=tuple(self.synchronised.items()),
             is_first=before is None,
             counted=step.counted,
+            chosen=self.is_chosen(step),
+            spoiled_before=_in_a_row(before) if self.is_chosen(step) else 0,
             clipped=self.clipped if self.clip is None else None,
         )
 
 
 def _in_a_row(before: Window | None) -> int:
-    """Return how many windows up to this one were bare, while a condition clears them."""
-    if before is None or not before.bare or before.drop is None or not before.drop.chosen:
+    """Return how many windows up to this one were chosen, and none of them whole."""
+    if before is None or not before.chosen or before.is_whole:
         return 0
-    return min(before.bare_before + 1, SURE_OF_NO_GUARD)
+    return min(before.spoiled_before + 1, SURE_OF_NO_GUARD)
 
 
 def _count(counts: Counter[Spot], spot: Spot) -> None:
@@ -367,7 +372,7 @@ def _forget(closed: deque[Window]) -> None:
     of each step.
     """
     windows = list(closed)
-    whole = [n for n, each in enumerate(windows) if _is_whole(each)]
+    whole = [n for n, each in enumerate(windows) if each.is_whole]
     start = min(whole[-1] if whole else len(windows), len(windows) - 2)
     latest = set({window.step: n for n, window in enumerate(windows)}.values())
     closed.clear()

@@ -1,8 +1,8 @@
-"""Whether a clear is chosen: reached only where the round's own data say so.
+"""Whether a clear or a step is chosen: reached only where the round's own data say so.
 
-`if norm > 10: opt.zero_grad()` leaves a batch out, and so does a guard against a loss that is
-too large. What such a clear throws away is meant to be thrown away; only if it does so round
-after round is something wrong.
+`if norm > 10: opt.zero_grad()` leaves a batch out, and so does `if norm < 10: opt.step()`. What
+is thrown away there is meant to be thrown away; only if that goes on round after round is
+something wrong.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _COUNTING = frozenset({"range", "enumerate", "count"})
 
 
 def is_chosen() -> bool:
-    """Is the clear that goes on under a condition on what its round has computed?"""
+    """Is the clear or step that goes on under a condition on what its round has computed?"""
     for caller in chain_here(with_libraries=True):
         if not kind_of_is_user(caller.code.co_filename):
             return False
@@ -75,7 +75,7 @@ def _asked(test: ast.expr) -> set[str]:
         return {name for each in test.values for name in _asked(each)}
     if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is | ast.IsNot):
         return set()
-    return {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
+    return _names(_without_lengths(test))
 
 
 def _computed(around: list[ast.AST]) -> set[str]:
@@ -95,12 +95,36 @@ def _computed(around: list[ast.AST]) -> set[str]:
     assignments = [node for node in ast.walk(scope) if isinstance(node, ast.Assign)]
     for _ in range(2):  # what is computed from what was computed
         for node in assignments:
-            if any(
-                isinstance(each, ast.Call) or (isinstance(each, ast.Name) and each.id in computed)
-                for each in ast.walk(node.value)
-            ):
+            if _is_of_data(node.value, computed, counters):
                 computed.update(name for target in node.targets for name in _stored(target))
     return computed - counters
+
+
+def _is_of_data(value: ast.expr, computed: set[str], counters: set[str]) -> bool:
+    """Is it made of the round's data, or by a call that is given more than counters?"""
+    if has_remainder(value):
+        return False
+    parts = _without_lengths(value)
+    if not computed.isdisjoint(_names(parts)):
+        return True
+    given = [
+        {name for argument in node.args for name in _stored(argument)}
+        for node in parts
+        if isinstance(node, ast.Call)
+    ]
+    return any(not names or not names <= counters for names in given)
+
+
+def _without_lengths(value: ast.AST) -> list[ast.AST]:
+    """Return the nodes of an expression but for `len(…)`, which no batch decides."""
+    if isinstance(value, ast.Call) and _called(value) == "len":
+        return []
+    inner = [each for node in ast.iter_child_nodes(value) for each in _without_lengths(node)]
+    return [value, *inner]
+
+
+def _names(nodes: list[ast.AST]) -> set[str]:
+    return {node.id for node in nodes if isinstance(node, ast.Name)}
 
 
 def _parameters(function: ast.AST) -> set[str]:
@@ -115,7 +139,7 @@ def _stored(target: ast.expr) -> list[str]:
     return [node.id for node in ast.walk(target) if isinstance(node, ast.Name)]
 
 
-def _called(node: ast.expr) -> str:
+def _called(node: ast.AST) -> str:
     function = node.func if isinstance(node, ast.Call) else None
     if isinstance(function, ast.Attribute):
         return function.attr

@@ -137,7 +137,16 @@ class Ledger:
             return
         self._found[key] = finding
         self._counts[key] = 1
+        if finding.rule.code == "ZG101":
+            self._explain(("ZG201", finding.spot), finding.owner)
         self._tell(finding)
+
+    def _explain(self, key: tuple[str, Spot], owner: str) -> None:
+        """Take back a finding that the clear which is missing there explains as well."""
+        other = self._found.get(key)
+        if other is not None and other.owner == owner:
+            del self._found[key], self._counts[key]
+            self._dropped.add(key)
 
     def _holds_up(self, finding: Finding, event: Event, buckets: list[Bucket]) -> bool:
         """Look once more before speaking: a wrong word costs more than a late one."""
@@ -158,8 +167,7 @@ class Ledger:
             )
             if is_unguarded or (window is not None and window.size > 1):
                 return is_unguarded
-            is_counted = window is not None and window.is_counted
-            return is_counted or self._tries[finding.key] > SURE_OF_A_WINDOW
+            return bool(event.counted) or self._tries[finding.key] > SURE_OF_A_WINDOW
         if code == "ZG402" and all(each.is_moved() for each in buckets):
             return False  # back to where the first step began: a search for a length of step
         if code == "ZG402" and BY_HAND in (recorder.memo.last_fill(each.name) for each in buckets):

@@ -13,6 +13,7 @@ from zerograd.runtime import ride, torch_facts
 from zerograd.runtime.buckets import Owner
 from zerograd.runtime.call_site import MOST_SITES, NOWHERE, Site, argument_of
 from zerograd.runtime.callers import is_counted
+from zerograd.runtime.chosen import is_chosen
 from zerograd.runtime.owners import IN_BACKWARD, holds_canary
 
 if TYPE_CHECKING:
@@ -151,6 +152,7 @@ class Steps:
                 site.text,
                 scaler=scaler,
                 counted=is_counted(),
+                chosen=is_chosen(),
                 scope=site.scope,
             )
             call = recorder.call_here(ride.STEP, plain) if plain is not None else None

@@ -83,29 +83,34 @@ def _is_only_stepped(step: Happening) -> bool:
 def maybe_unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happening | None:
     """Return the backward of a loss that the scaler which steps has not scaled as far as is seen.
 
-    Others are scaled in the file, and this one may be in a way that is not seen.
+    Others are scaled in the file, and this one may be in a way that is not seen. Where the
+    scaler is switched on or off, a plain loss may be what it steps on while it is off.
     """
     assert step.event is not None
     if not step.scaler:
         return None
     mine = set(step.event.buckets)
-    held = {
-        each.spot
-        for bucket, pairs in flow.reached[id(step)].items()
-        if bucket in mine
-        for number, _ in pairs
-        for each in flow.states[number][0].contributions
-    }
-    losses = [
+    filling = [
         each
         for each in buckets.happenings
-        if each.kind is EventKind.BACKWARD
-        and each.event
-        and each.spot in held
-        and mine & set(each.event.buckets)
+        if each.kind is EventKind.BACKWARD and each.event and mine & set(each.event.buckets)
     ]
-    scaled = any(each.scaler or (each.event and each.event.scaler) for each in losses)
-    return losses[-1] if losses and not scaled else None
+    # one line may be both, by whether its scaler is switched on
+    losses = {each.spot: each for each in sorted(filling, key=_is_scaled)}
+    held = [
+        [losses[each.spot] for each in state.contributions if each.spot in losses]
+        for bucket, pairs in flow.reached[id(step)].items()
+        if bucket in mine
+        for state in {flow.states[number][0] for number, _ in pairs}
+    ]
+    plain = [each for each in held if each and not any(map(_is_scaled, each))]
+    if len(plain) < sum(map(bool, held)) and "enabled" in step.unit.source.text:
+        return None
+    return max((each[-1] for each in plain), key=lambda loss: loss.spot.line, default=None)
+
+
+def _is_scaled(loss: Happening) -> bool:
+    return bool(loss.scaler or (loss.event and loss.event.scaler))
 
 
 def is_unscaled_after_its_step(unscale: Happening, buckets: Buckets, flow: Flow) -> bool:

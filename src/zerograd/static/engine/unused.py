@@ -64,7 +64,8 @@ def unused(
         if node.kind is not EventKind.CLEAR or optimizer is None or optimizer.key in told:
             continue
         own = steps.get(optimizer.key, [])
-        if own and not _may_never_run(node, own, flow, fixed):
+        is_normal = any(not each.rescues for each in own)  # and not only where something fails
+        if is_normal and not _may_never_run(node, own, flow, fixed):
             continue
         held = set(buckets.holdings[optimizer.key])
         others = steps.keys() - {optimizer.key}
