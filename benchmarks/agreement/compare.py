@@ -23,8 +23,13 @@ from zerograd.static.check import Asked, Checker
 
 NOTES = ("ZG502", "ZG503", "ZG505")
 WORSE = frozenset({"ZG101", "ZG102", "ZG201", "ZG401", "ZG402", "ZG501", "ZG504"})
-# With a wrong guard the windows are not those that are meant; a clip for no step is in vain.
-COVERING = {"ZG501": frozenset({"ZG504"}), "ZG304": frozenset({"ZG203"})}
+# With a wrong guard the windows are not those that are meant, nor does a step come that a scaler
+# could have its say in; a clip for no step is in vain.
+COVERING = {
+    "ZG303": frozenset({"ZG504"}),
+    "ZG304": frozenset({"ZG203"}),
+    "ZG501": frozenset({"ZG504"}),
+}
 AT_THE_END = ("ZG203",)  # judged then, if the program ends by itself
 RAISING = ("ZG104", "ZG302")  # faults that torch itself ends the run for
 MORE_DRAWS = 12  # of the data, before a finding of the checker counts as not seen
@@ -226,6 +231,8 @@ def _ran_often(said: Said, outcome: Run) -> bool:
     if said.code in OF_FINITE_VALUES and OVERFLOW in outcome.text:
         return False  # what is not finite is rightly thrown away, and divided by such a scale is 0
     if said.code == "ZG104":
+        if outcome.error.startswith("UnboundLocalError"):
+            return False  # a name that the function has only later
         # Nobody gets past an absent gradient; who did may have been led by a counter.
         passed = outcome.lines[said.line] and not COUNTED.search(outcome.text)
         return outcome.error_line == said.line or bool(passed)
