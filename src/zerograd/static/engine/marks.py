@@ -12,6 +12,7 @@ from zerograd.static.engine.ir import (
     Happening,
     Jump,
     Loop,
+    Scope,
     walk,
 )
 
@@ -24,6 +25,7 @@ class _Around(NamedTuple):
     guards: frozenset[str] = _NONE  # of the branches around it
     inner: frozenset[str] = _NONE  # of those inside its innermost loop
     behind: frozenset[str] = _NONE  # of the branches of that loop that may skip it
+    skipping: tuple[str, ...] = ("continue", "return")  # the jumps that skip the rest of a round
 
 
 def mark_guards(block: Block) -> None:
@@ -47,7 +49,9 @@ def _mark(block: Block, around: _Around, seen: set[tuple[int, _Around]]) -> None
             own = frozenset((node.atom,))
             within = around._replace(guards=around.guards | own, inner=around.inner | own)
         elif type(node) is Loop and not node.once:
-            within = _Around(around.guards)
+            within = _Around(around.guards, skipping=("continue",))
+        elif type(node) is Scope:  # who returns from it goes on with the round
+            within = around._replace(skipping=("continue", "return"))
         elif type(node) is Attempt and node.atom:
             own = frozenset((node.atom,))
             caught = around._replace(guards=around.guards | own, inner=around.inner | own)
@@ -56,16 +60,24 @@ def _mark(block: Block, around: _Around, seen: set[tuple[int, _Around]]) -> None
         for part in node.blocks():
             if not (type(node) is Attempt and any(part is each for each in node.handlers)):
                 _mark(part, within, seen)
-        if type(node) is Attempt and node.atom and any(map(_skips, node.handlers)):
+        if (
+            type(node) is Attempt
+            and node.atom
+            and any(_skips(each, around) for each in node.handlers)
+        ):
             around = around._replace(behind=around.behind | {node.atom})
-        if type(node) is Branch and node.atom and _skips(node.then) != _skips(node.otherwise):
+        if (
+            type(node) is Branch
+            and node.atom
+            and _skips(node.then, around) != _skips(node.otherwise, around)
+        ):
             # `if …: continue` guards all that follows
             around = around._replace(behind=around.behind | {node.atom})
         elif isinstance(node, Branch) and node.atom:
-            around = around._replace(behind=around.behind | _skipping_whole(node))
+            around = around._replace(behind=around.behind | _skipping_whole(node, around))
 
 
-def _skipping_whole(node: Branch) -> frozenset[str]:
+def _skipping_whole(node: Branch, around: _Around) -> frozenset[str]:
     """Return the condition whose first part this is, if it skips: `if …: continue` of two parts."""
     for block in node.blocks():
         for whole in block[:1]:
@@ -73,7 +85,8 @@ def _skipping_whole(node: Branch) -> frozenset[str]:
                 continue
             asked = (each for each in walk([node]) if isinstance(each, Branch))
             if any(
-                each.atom == whole.atom and _skips(each.then) != _skips(each.otherwise)
+                each.atom == whole.atom
+                and _skips(each.then, around) != _skips(each.otherwise, around)
                 for each in asked
             ):
                 return frozenset((whole.atom,))
@@ -85,9 +98,9 @@ def _is_whole_of(whole: Branch, part: Branch) -> bool:
     return whole.atom != part.atom and part.atom in whole.atom
 
 
-def _skips(block: Block) -> bool:
-    """Does the round of the loop end in there?"""
-    return any(isinstance(node, Jump) and node.how == "continue" for node in block)
+def _skips(block: Block, around: _Around) -> bool:
+    """Does the round of the loop end in there, or what this function does in it?"""
+    return any(isinstance(node, Jump) and node.how in around.skipping for node in block)
 
 
 def are_alternatives(one: Happening, other: Happening) -> bool:
