@@ -95,7 +95,7 @@ class Buckets:
         }
         found: dict[str, str] = {}
         for key, optimizer in self.optimizers.items():
-            if optimizer.keys is None:
+            if optimizer.keys is None and not self._is_of_several(key):
                 alike = [module for module in modules if matches(key, module)]
                 if len(alike) == 1:
                     found[key] = alike[0]
@@ -120,6 +120,12 @@ class Buckets:
         # one network cannot belong to two optimizers by name alone
         taken = list(found.values())
         return {key: module for key, module in found.items() if taken.count(module) == 1}
+
+    def _is_of_several(self, key: str) -> bool:
+        """Does it keep others, which are told by their names, or is it one of these?"""
+        return any(
+            covers(key, each) or covers(each, key) for each in self.optimizers if each != key
+        )
 
     def _keys(self, optimizer: Optimizer) -> frozenset[str]:
         if optimizer.keys is not None:
@@ -153,10 +159,7 @@ class Buckets:
             for key, each in self.optimizers.items()
             if not each.is_by_hand and self._is_owner_in_sight(key, node)
         ]
-        return len(real) == 1 and bucket in self.holdings_of(real[0])
-
-    def holdings_of(self, owner: str) -> tuple[str, ...]:
-        return self.holdings[owner]
+        return len(real) == 1 and bucket in self.holdings[real[0]]
 
     def _renewed(self, node: Reset) -> tuple[str, ...]:
         keys = {self._assumed.get(key.lstrip("?"), key) for key in node.keys} | node.keys

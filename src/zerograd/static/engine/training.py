@@ -230,10 +230,9 @@ def optimizer_method(
     if name in optimizer.vague:
         frame.emit(Haze(keys_of(optimizer), whole=True))
         return NOTHING
-    named = arguments.positional[0] if arguments.positional else None
-    if name == "step" and isinstance(named, Constant) and isinstance(named.value, str):
-        # one of several optimizers behind one object, told by its name
-        frame.emit(Haze(keys_of(optimizer), whole=True))
+    told = arguments.positional[0] if arguments.positional else arguments.named.get("key")
+    if name in ("step", "zero_grad") and isinstance(told, Constant) and isinstance(told.value, str):
+        _one_of_several(frame, node, optimizer, told.value, arguments)
         return NOTHING
     if name == "step":
         if _is_handed_gradients(node):
@@ -281,6 +280,36 @@ def optimizer_method(
     elif name in ("prepare", "setup"):
         return optimizer
     return NOTHING
+
+
+def _one_of_several(
+    frame: Frame, node: ast.Call, optimizer: Optimizer, told: str, arguments: Arguments
+) -> None:
+    """`optimizers.step("generator")`: the one behind an object that is told by its name."""
+    assert isinstance(node.func, ast.Attribute)
+    receiver = node.func.value
+    if optimizer.keys is not None or _may_clear_as_it_steps(frame, path_of(receiver)):
+        frame.emit(Haze(keys_of(optimizer), whole=True))
+        return
+    one = frame.program.named_optimizer(f"{optimizer.key}[{told!r}]")
+    if node.func.attr == "zero_grad":
+        clear(frame, node, one, Arguments.none())
+        return
+    scaler = _handed_scaler(arguments)
+    step(frame, node, one, Arguments.none(), receiver, scaler=scaler)
+    if scaler:  # who is handed the scaler updates it, too
+        emit(frame, EventKind.SCALER_UPDATE, node, scaler=scaler, keys=None)
+
+
+def _may_clear_as_it_steps(frame: Frame, path: str) -> bool:
+    """May an object that keeps optimizers, and is not seen, clear them as it steps?
+
+    Not one that the file clears itself, nor where no step of the project does such a thing.
+    """
+    if f"{path.rpartition('.')[2]}.zero_grad(" in frame.unit.source.text:
+        return False
+    project = frame.program.project
+    return project is None or project.is_cleared_in(frame.unit.source, "step")
 
 
 def _apply(
