@@ -21,7 +21,7 @@ from zerograd.static.engine.keys import (
 )
 from zerograd.static.engine.lending import add_up
 from zerograd.static.engine.marks import are_alternatives
-from zerograd.static.engine.meant import meant_for
+from zerograd.static.engine.meant import meant_for, must_fill
 from zerograd.static.engine.picks import parted
 from zerograd.static.engine.spared import leave_the_rest
 from zerograd.static.engine.values import Optimizer
@@ -283,23 +283,9 @@ class Buckets:
             return tuple(b for b in tracked if b in hit or not self._is_made(b))
         # Nothing proves that it does not fill them. Leaves are filled by what is seen only.
         return tuple(
-            b for b in tracked if b in hit or not self._is_leaf(b) or self._must_fill(node, b)
-        )
-
-    def _must_fill(self, node: Happening, bucket: str) -> bool:
-        """Is a leaf updated by hand after the only loss of the loop? Then that has filled it."""
-        if node.loop is None or any(not each.is_by_hand for each in self.optimizers.values()):
-            return False
-        beside = [each for each in self.happenings if each.loop is node.loop]
-        losses = [each for each in beside if each.kind is EventKind.BACKWARD]
-        return len(losses) == 1 and any(
-            each.kind is EventKind.STEP
-            and each.sure
-            and each.unit is node.unit
-            and each.spot.line > node.spot.line
-            and each.optimizer is not None
-            and each.optimizer.keys == frozenset((bucket,))
-            for each in beside
+            b
+            for b in tracked
+            if b in hit or not self._is_leaf(b) or must_fill(self.happenings, node, b)
         )
 
     def _is_in_sight(self, bucket: str, node: Happening) -> bool:

@@ -37,3 +37,21 @@ def _are_beside(events: Sequence[Happening]) -> bool:
         each.loop is one.loop and each.unit is one.unit and each.guards == one.guards
         for each in events
     )
+
+
+def must_fill(happenings: list[Happening], loss: Happening, bucket: str) -> bool:
+    """Is a leaf updated after the only loss of the loop, and nothing else? That has filled it."""
+    held = {each.optimizer for each in happenings if each.optimizer is not None}
+    alone = frozenset((bucket,))
+    if loss.loop is None or any(one.keys != alone for one in held if not one.is_by_hand):
+        return False
+    beside = [each for each in happenings if each.loop is loss.loop]
+    return sum(each.kind is EventKind.BACKWARD for each in beside) == 1 and any(
+        each.kind is EventKind.STEP
+        and each.sure
+        and each.unit is loss.unit
+        and each.spot.line > loss.spot.line
+        and each.optimizer is not None
+        and each.optimizer.keys == alone
+        for each in beside
+    )

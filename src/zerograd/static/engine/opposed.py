@@ -127,7 +127,7 @@ class Opposed:
             return None
         given = self._given(backward)
         for other in sorted(held.fills - {owner}):
-            made_by = {_last(each) for each in self._buckets.holdings_of(other)}
+            made_by = {_last(each) for each in self._buckets.holdings[other]}
             if made_by & mine or not self._steps_on(other, held):
                 continue  # one network, or a loss that is the owner's alone
             through = Passage(mine, made_by)
@@ -155,7 +155,7 @@ class Opposed:
             given = self._given(backward)
             named.extend((term, given) for term in terms_of(loss, given))
         for other in sorted((first.fills | second.fills) - {owner}):
-            made_by = {_last(each) for each in self._buckets.holdings_of(other)}
+            made_by = {_last(each) for each in self._buckets.holdings[other]}
             if made_by & mine or not any(self._steps_on(other, each) for each in (first, second)):
                 continue
             found = _other_loss(named, Passage(mine, made_by), owner, other)

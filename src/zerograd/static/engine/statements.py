@@ -46,10 +46,13 @@ def read_block(frame: Frame, body: list[ast.stmt]) -> Block:
     """Return the nodes for some statements."""
     outer, frame.out = frame.out, []
     guarded = frame.program.guarded
-    for statement in body:
+    for number, statement in enumerate(body, 1):
         read = _READERS.get(type(statement))
         if read is not None:
             read(frame, statement)
+        if type(statement) in _LEAVING and number < len(body):
+            _read_unreached(frame, body[number:])
+            break
     frame.program.guarded = guarded
     inner, frame.out = frame.out, outer
     return inner
@@ -170,7 +173,7 @@ def _read_otherwise(frame: Frame, node: ast.If) -> Block:
 
 
 def _read_unreached(frame: Frame, body: list[ast.stmt]) -> None:
-    """Read what a constant keeps from running, for the methods that it forgets to call.
+    """Read what is kept from running, for the methods that it forgets to call.
 
     What is called from there only is called by nobody: those functions are judged by themselves.
     """
@@ -364,6 +367,7 @@ def _assert(frame: Frame, node: ast.Assert) -> None:
         frame.program.guarded = True  # for the rest of its block
 
 
+_LEAVING = frozenset[type[ast.stmt]]((ast.Return, ast.Raise, ast.Break, ast.Continue))
 _READERS: dict[type[ast.stmt], Callable[[Frame, Any], None]] = {
     ast.Expr: _expression,
     ast.Assign: _assign,
