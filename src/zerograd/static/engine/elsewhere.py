@@ -147,11 +147,16 @@ def _is_apart(method: str, name: str, optimizers: frozenset[str]) -> bool:
 
     A method that makes these optimizers anew does not run between two batches either.
     """
-    if re.search(rf"\.{re.escape(name)}\s*\(", method):
+    # every optimizer has a step(): there it must be the object's own
+    asked = rf"\b(?:self|super\(\))\.{name}\s*\(" if name in _COMMON else rf"\.{name}\s*\("
+    if re.search(asked, method):
         return False
     spelled = [re.escape(each) for each in optimizers]
+    found = _CLEARED.findall(method)
+    told = len(found) == len(_CLEARING.findall(method)) and not optimizers.isdisjoint(found)
     trains = ".backward(" in method and all(
-        re.search(rf"(?<![\w.]){each}\.step\s*\(", method) for each in spelled
+        re.search(rf"(?<![\w.]){each}\.step\s*\(", method)
+        for each in (map(re.escape, optimizers.intersection(found)) if told else spelled)
     )
     makes = all(re.search(rf"(?<![\w.]){each}\s*=[^=]", method) for each in spelled)
     return (bool(spelled) and (trains or makes)) or _trains_others(method, optimizers)

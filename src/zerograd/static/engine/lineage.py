@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from zerograd.static.engine.classes import ClassUnit, FunctionNode
 from zerograd.static.engine.decorators import has_decorator
 from zerograd.static.engine.definitions import Class, Function, Instance, Super
-from zerograd.static.engine.elsewhere import clears
+from zerograd.static.engine.elsewhere import asks_above, clears
 from zerograd.static.engine.endings import is_empty
 from zerograd.static.engine.names import Names
 from zerograd.static.engine.unit import Unit
@@ -131,11 +131,14 @@ class Lineage(Names):
             and self.project.is_cleared_in(self.main.source, name)
         ):
             return True  # written for others to write it, and one did
+        text = method.unit.text_of(method.node)
+        whole = ".backward(" in text and ".step(" in text  # who hides it clears for himself
         return any(
             each is not own
             and name in each.methods
             and own in self.lineage(each)
-            and clears(each.unit.text_of(each.methods[name]))
+            and clears(below := each.unit.text_of(each.methods[name]))
+            and (not whole or asks_above(below, name))
             for each in own.unit.classes.values()
         )
 

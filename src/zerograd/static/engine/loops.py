@@ -100,7 +100,9 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
     lasting = [item for item in items if type(item) is Bound or program.is_lasting(item, deep=True)]
     if len(items) > 1 and all(isinstance(item, Named) for item in items):
         lasting = items if frame.unit.has_events(node) else []  # one thing after another
-    if items and all(isinstance(item, Constant) for item in items) and _looks_up(frame, node):
+    names = [item.value for item in items if isinstance(item, Constant)]
+    alone = len(names) == 1 and isinstance(names[0], str)
+    if items and len(names) == len(items) and (alone or _looks_up(frame, node)):
         lasting = items  # by each name in turn
     if lasting and not open_ended and len(items) <= MOST_UNROLLED:
         for item in items:

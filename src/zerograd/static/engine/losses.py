@@ -186,9 +186,10 @@ class LostLosses:
         if drop is None or not losses or not clears:
             return None
         # others step on it as well: then it must be seen to be this one's
-        if shared and not any(
+        own = self._is_alone(step) or any(
             step.event.owner in each.event.fills for each in losses if each.event
-        ):
+        )
+        if shared and not own:
             return None
         after = order[order.index(clears[-1]) :]
         again = [
@@ -203,6 +204,14 @@ class LostLosses:
         )
         return (
             None if not always or _may_be_used_between(losses[0], clears[0], step, mine) else drop
+        )
+
+    def _is_alone(self, step: Happening) -> bool:
+        """Is there no other optimizer in its loop, whose a loss could be?"""
+        return all(
+            each.optimizer is None or each.optimizer is step.optimizer
+            for each in self._buckets.happenings
+            if _is_in_round(each, step)
         )
 
     def _cleared_at(self, backward: Spot, buckets: tuple[str, ...]) -> Spot | None:
