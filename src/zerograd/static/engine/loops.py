@@ -74,7 +74,8 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
     if not items and not open_ended and _stays_empty(frame, node):
         frame.out.extend(read(frame, node.orelse))
         return
-    if items and all(_is_one_param(item) for item in items):
+    each_trains = bool(items) and frame.unit.mentions(node, ".backward(")
+    if items and all(_is_one_param(item) for item in items) and not each_trains:
         # A loop over parameters does one thing to all of them.
         bind(frame, node.target, items[0])
         outside, program.outside = program.outside, program.conditional

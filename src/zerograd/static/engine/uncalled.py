@@ -20,7 +20,9 @@ def uncalled(frame: Frame, node: ast.Attribute) -> None:
     """Report a method that is only named, and go on as if it had been called."""
     program = frame.program
     base = program.evaluate(frame, node.value)
-    if not _is_method(frame, base, node, path_of(node.value)):
+    # `make_optimizer(config).step`: who is called to give it is named for it
+    named = node.value.func if isinstance(node.value, ast.Call) else node.value
+    if not _is_method(frame, base, node, path_of(named)):
         if not isinstance(base, Gradient):
             program.evaluate(frame, node)
         return

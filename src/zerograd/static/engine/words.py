@@ -56,7 +56,9 @@ _ABOUT = frozenset(
         *("use", "is", "has", "hparams", "key", "keys", "str", "idx", "index", "id"),
     )
 )
-_OTHERWISE = _SCHEDULER_WORDS | _ABOUT
+# what an optimizer has worked on, or is to: `optimized_loss`, `optimal_policy`, `optimize_every`
+_WORKED_ON = frozenset(("optimized", "optimised", "optimal", "optimum", "optimize", "optimise"))
+_OTHERWISE = _SCHEDULER_WORDS | _ABOUT | _WORKED_ON
 _ALGORITHMS = frozenset(("adam", "adamw", "sgd", "lbfgs", "rmsprop", "sparseadam"))
 # words of what is done around a step or a backward, and is neither
 _BESIDE = frozenset(
@@ -193,7 +195,7 @@ def is_optimizer_name(path: str) -> bool:
     if bracket:
         return is_optimizer_name(base) or is_optimizer_name(key)
     words = words_of(path)
-    if not _OTHERWISE.isdisjoint(words):
+    if not _OTHERWISE.isdisjoint(words) or words[-1] in ("loss", "losses"):
         return False
     if not _ALGORITHMS.isdisjoint(words[1:]):
         return False  # local_sgd, fused_adam: a way of training, or a class
