@@ -10,6 +10,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.answering import class_of_parameter
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.assignments import bind
 from zerograd.static.engine.attributes import attribute
@@ -301,6 +302,8 @@ class Readings(Lineage):
                 frame.locals[name] = Constant(default.value)
                 return
             value = self._annotated(function, name)
+            asked = class_of_parameter(function, name) if value is None else None
+            value = Instance(asked, name) if asked is not None else value
             if value is None and isinstance(default, ast.Name | ast.Attribute) and not unknown:
                 found = evaluate(self.frame(function.unit, closure=function.closure), default)
                 around = isinstance(default, ast.Name) and default.id in (function.closure or ())
