@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+from zerograd.static.engine.definitions import Instance
+from zerograd.static.engine.frame import path_of
 
 if TYPE_CHECKING:
     from zerograd.static.engine.classes import ClassUnit
@@ -27,16 +31,13 @@ def class_of_parameter(function: Function, name: str) -> ClassUnit | None:
     others above it may be one of several.
     """
     unit = function.unit
-    if not unit.classes or not unit.mentions(function.node, f"{name}."):
-        return None  # most parameters
-    called = {
-        each.func.attr
-        for each in unit.parts_of(function.node)
-        if isinstance(each, ast.Call)
-        and isinstance(each.func, ast.Attribute)
-        and isinstance(each.func.value, ast.Name)
-        and each.func.value.id == name
-    }
+    if not unit.classes or not unit.mentions(function.node, name):
+        return None
+    called = _called(unit.parts_of(function.node), {name})
+    owner = function.bound
+    if isinstance(owner, Instance):  # what its object keeps of it, and asks for elsewhere
+        kept = {f"self.{attribute}" for attribute in _kept(function, name)}
+        called |= _called(unit.parts_of(owner.cls.node), kept) if kept else set()
     if len(called) < 2 or called <= _OF_TORCH:
         return None
     found = [each for each in unit.classes.values() if called <= each.methods.keys()]
@@ -50,3 +51,32 @@ def class_of_parameter(function: Function, name: str) -> ClassUnit | None:
         unit.mentions(cls.methods[each], word) for each in sorted(called) for word in _TRAINING
     )
     return cls if acts else None
+
+
+def _called(parts: list[ast.AST], names: set[str]) -> set[str]:
+    """Return the methods that are called on what has these names."""
+    return {
+        each.func.attr
+        for each in parts
+        if isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Attribute)
+        and path_of(each.func.value) in names
+    }
+
+
+def _kept(function: Function, name: str) -> Iterator[str]:
+    """Yield the attributes that are given a parameter: `self.learner = learner`."""
+    body = function.node.body
+    for each in body if isinstance(body, list) else ():
+        if not isinstance(each, ast.Assign):
+            continue
+        target, value = each.targets[0], each.value
+        pairs = (
+            zip(target.elts, value.elts, strict=False)
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+            else ((target, value),)
+        )
+        for to, given in pairs:
+            own = isinstance(to, ast.Attribute) and path_of(to.value) == "self"
+            if own and isinstance(given, ast.Name) and given.id == name:
+                yield path_of(to).removeprefix("self.")
