@@ -8,6 +8,7 @@ something wrong.
 from __future__ import annotations
 
 import ast
+import re
 
 from zerograd.lifecycle.events import Spot
 from zerograd.runtime.call_site import kind_of_is_user
@@ -22,6 +23,9 @@ from zerograd.runtime.callers import (
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Loop = ast.For | ast.AsyncFor | ast.While
 _COUNTING = frozenset({"range", "enumerate", "count"})
+_CHANCE = re.compile(r"^rand|random|uniform|bernoulli|choice")
+# Parameters that a loop hands down, and no batch: `is_last`, `update_now`, `batch_idx`.
+_OF_THE_LOOP = re.compile(r"accum|sync|step|update|window|last|first|end|idx|index|iter|epoch|^i$")
 
 
 def is_chosen() -> bool:
@@ -52,9 +56,15 @@ def _asks(around: list[ast.AST], line: int) -> bool:
         return False
     computed = _computed(around)
     return any(
-        not computed.isdisjoint(_asked(each.test)) and not has_remainder(each.test)
+        (_is_drawn(each.test) or not computed.isdisjoint(_asked(each.test)))
+        and not has_remainder(each.test)
         for each in branches
     )
+
+
+def _is_drawn(test: ast.expr) -> bool:
+    """Is it left to chance?"""
+    return any(_CHANCE.search(_called(node)) for node in ast.walk(test))
 
 
 def _taken(branches: ast.If, line: int) -> list[ast.stmt]:
@@ -102,17 +112,15 @@ def _computed(around: list[ast.AST]) -> set[str]:
 
 def _is_of_data(value: ast.expr, computed: set[str], counters: set[str]) -> bool:
     """Is it made of the round's data, or by a call that is given more than counters?"""
-    if has_remainder(value):
-        return False
     parts = _without_lengths(value)
-    if not computed.isdisjoint(_names(parts)):
-        return True
     given = [
-        {name for argument in node.args for name in _stored(argument)}
+        {each.id for arg in node.args for each in ast.walk(arg) if isinstance(each, ast.Name)}
         for node in parts
         if isinstance(node, ast.Call)
     ]
-    return any(not names or not names <= counters for names in given)
+    if any(not names or not names <= counters for names in given):
+        return True
+    return not has_remainder(value) and not computed.isdisjoint(_names(parts))
 
 
 def _without_lengths(value: ast.AST) -> list[ast.AST]:
@@ -124,7 +132,8 @@ def _without_lengths(value: ast.AST) -> list[ast.AST]:
 
 
 def _names(nodes: list[ast.AST]) -> set[str]:
-    return {node.id for node in nodes if isinstance(node, ast.Name)}
+    """Return what is named, with each part of a path: `loss.item` and `loss`."""
+    return {ast.unparse(node) for node in nodes if isinstance(node, ast.Name | ast.Attribute)}
 
 
 def _parameters(function: ast.AST) -> set[str]:
@@ -132,11 +141,13 @@ def _parameters(function: ast.AST) -> set[str]:
         return set()
     arguments = function.args
     names = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
-    return set(names) - {"self", "cls"}
+    return {name for name in names if not _OF_THE_LOOP.search(name)} - {"self", "cls"}
 
 
 def _stored(target: ast.expr) -> list[str]:
-    return [node.id for node in ast.walk(target) if isinstance(node, ast.Name)]
+    if isinstance(target, ast.Tuple | ast.List):
+        return [name for each in target.elts for name in _stored(each)]
+    return [ast.unparse(target)] if isinstance(target, ast.Name | ast.Attribute) else []
 
 
 def _called(node: ast.AST) -> str:
