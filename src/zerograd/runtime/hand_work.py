@@ -58,6 +58,12 @@ def find(site: Site, what: str, of: str = "") -> tuple[Spot, str]:
     return spot, ast.unparse(chosen).splitlines()[0]
 
 
+def all_clears_near(site: Site) -> list[Spot]:
+    """Return every clear by hand in the function of `site`: which of them it was is a guess."""
+    near = _statements(_scope(_tree(site.path), site.spot.line), "clear")
+    return [site.spot._replace(line=each.lineno) for each in near]
+
+
 def _calls(scope: ast.AST, what: str) -> Iterator[ast.stmt]:
     """Yield `optimizer.step()` for an update, `optimizer.zero_grad()` for a clear."""
     name = {"update": "step", "clear": "zero_grad"}.get(what, "")

@@ -188,7 +188,8 @@ class Unseen:
                 backward="" if clears else BY_HAND,
                 to_none=act == _CLEARED,
                 finite=proved,
-                chosen=clears and is_chosen_at(spot),
+                chosen=clears
+                and all(map(is_chosen_at, hand_work.all_clears_near(site) or (spot,))),
             )
 
         recorder.feed_by_hand((BY_HAND, act, site, mask, proved), event)
