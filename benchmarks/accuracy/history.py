@@ -278,7 +278,7 @@ class _Judge:
         between = [n for n in range(first, second) if self.events[n].kind == "step"]
         if any(self.events[n].owner is event.owner for n in between):
             return False
-        if not any(first in self.stepped_on[n] for n in between):
+        if not any(first in self.stepped_on[n] or self._is_meant(first, n) for n in between):
             return False
         after: list[Event] = []
         for later in self.events[second + 1 :]:
@@ -287,3 +287,17 @@ class _Judge:
             if later.kind == "step" and later.buckets & self.events[second].buckets:
                 after.append(later)
         return bool(after) and all(e.owner is event.owner for e in after)
+
+    def _is_meant(self, loss: int, step: int) -> bool:
+        """Is it the only loss since the clear of the optimizer that steps there?
+
+        Then it was meant for that one, also where it reaches none of its weights.
+        """
+        losses: list[int] = []
+        for n in range(step - 1, -1, -1):
+            event = self.events[n]
+            if event.kind == "clear" and event.buckets >= self.events[step].buckets:
+                return losses == [loss]
+            if event.kind in ("backward", "assign"):
+                losses.append(n)
+        return False

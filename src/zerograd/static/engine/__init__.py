@@ -31,6 +31,7 @@ from zerograd.static.engine.idle import idle, kept_idle, kept_unused
 from zerograd.static.engine.ir import Attempt, Branch, Loop, Node, Scope, walk
 from zerograd.static.engine.judgement import Judgement
 from zerograd.static.engine.leftover import left_over
+from zerograd.static.engine.marks import mark_guards
 from zerograd.static.engine.poisoned import poisoned
 from zerograd.static.engine.precision import filled_in_one_precision
 from zerograd.static.engine.program import Program
@@ -110,6 +111,7 @@ def _findings(program: Program) -> Outcome:
 
 
 def _judge(program: Program, root: Root) -> list[Finding]:
+    mark_guards(root.block)
     buckets = Buckets(root.block, program.networks, program.made)
     if not buckets.tracked:
         return []

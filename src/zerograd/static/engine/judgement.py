@@ -27,7 +27,6 @@ from zerograd.static.engine.ir import Block, Doubt, Happening, Loop
 from zerograd.static.engine.late import comes_before_its_loss, is_waiting
 from zerograd.static.engine.leaks import Leaks
 from zerograd.static.engine.losses import LostLosses
-from zerograd.static.engine.marks import mark_guards
 from zerograd.static.engine.opposed import Opposed
 from zerograd.static.engine.plausible import BEFORE, is_ever_cleared, is_plausible, is_put_elsewhere
 from zerograd.static.engine.rows import Rows, needs_an_exception
@@ -84,7 +83,6 @@ class Judgement(Leaks):
         self._losses = LostLosses(buckets, flow)
         self._doubted = doubted  # the loop around it is assumed, and others may clear
         self._spelled: dict[frozenset[int], frozenset[Literal]] = {}  # by their numbers
-        mark_guards(block)
 
     def findings(self) -> Iterable[Finding]:
         for node in self._buckets.happenings:
