@@ -14,7 +14,7 @@ from zerograd.static.engine.definitions import Instance
 from zerograd.static.engine.doing import is_acting
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Haze
-from zerograd.static.engine.keys import keys_of
+from zerograd.static.engine.keys import frame_of, keys_of
 from zerograd.static.engine.values import Named, Optimizer, Several, Value
 from zerograd.static.engine.words import (
     clips_by_name,
@@ -167,8 +167,26 @@ def hand_trainer(frame: Frame, node: ast.Call, arguments: Arguments) -> None:
     )
     if not (kept or calls) or not frame.bare or _only_looks_on(path_of(called)):
         return
-    if any(_is_a_trainer(frame, each) for each in arguments.leaves()):
+    handed = [each for each in arguments.leaves() if _is_a_trainer(frame, each)]
+    if handed and not _keeps_its_optimizer(frame, arguments):
         frame.emit(Haze(None, whole=True))
+
+
+def _keeps_its_optimizer(frame: Frame, arguments: Arguments) -> bool:
+    """Does a function make its optimizers itself, and hand over nothing that has one?
+
+    Who clears by a callback lets it have them.
+    """
+    local = [each for each in frame.locals.values() if type(each) is Optimizer]
+    kept = [
+        value
+        for each in arguments.leaves()
+        if isinstance(each, Instance)
+        for name, value in each.attributes.items()
+        if type(value) is Optimizer or is_optimizer_name(name)
+    ]
+    made = bool(local) and all(frame_of(each.key) == frame.number for each in local)
+    return made and not kept and not arguments.optimizers()
 
 
 def tell(frame: Frame, dotted: str, arguments: Arguments) -> None:
