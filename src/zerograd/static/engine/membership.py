@@ -34,6 +34,13 @@ _DICTS = frozenset(
     ("dict", "Mapping", "MutableMapping", "OrderedDict", "defaultdict", "ModuleDict")
 )
 _OF_OPTIMIZERS = frozenset(("zero_grad", "step", "param_groups", "state", "state_dict", "defaults"))
+_WRAPPERS = frozenset(
+    (
+        *("Module", "DataParallel", "DistributedDataParallel", "DDP", "DP", "FSDP", "ModuleList"),
+        *("FullyShardedDataParallel", "OptimizedModule", "PeftModel", "PreTrainedModel"),
+        *("Optimizer", "LightningModule", "AcceleratedOptimizer"),
+    )
+)
 _SINGLE = (Optimizer, Params)
 _HELD = (Optimizer, Module, Params, Instance)
 
@@ -97,6 +104,8 @@ def asks_for_more(frame: Frame, value: Value, node: ast.Call) -> bool:
     asked = node.args[1] if len(node.args) > 1 else None
     if isinstance(asked, ast.Name):  # isinstance(net, Wrapper)
         return isinstance(value, Module) and isinstance(frame.lookup(asked.id), Class)
+    if isinstance(asked, ast.Tuple):  # isinstance(net, (Guided, GuidedToo)): of one kind or another
+        return isinstance(value, Module | Named) and _names(asked).isdisjoint(_WRAPPERS)
     return (
         path_of(node.func) == "hasattr"
         and isinstance(value, Optimizer | Named)

@@ -221,7 +221,9 @@ class Objects(Ties, Progress, ABC):
                     value.items[number] = known  # it keeps this name when it is taken out
         elif isinstance(value, Mapping):
             for key, item in value.items.items():
-                self.christened(frame, item, f"{path}[{key!r}]")
+                known = self.christened(frame, item, f"{path}[{key!r}]")
+                if item is MADE or item is WRAPPED:
+                    value.items[key] = known
         return value
 
     def _tell_apart(self, optimizer: Optimizer) -> None:
