@@ -58,10 +58,15 @@ def find(site: Site, what: str, of: str = "") -> tuple[Spot, str]:
     return spot, ast.unparse(chosen).splitlines()[0]
 
 
-def all_clears_near(site: Site) -> list[Spot]:
-    """Return every clear by hand in the function of `site`: which of them it was is a guess."""
-    near = _statements(_scope(_tree(site.path), site.spot.line), "clear")
-    return [site.spot._replace(line=each.lineno) for each in near]
+def clears_before(site: Site) -> list[Spot]:
+    """Return the clears by hand above `site` in its function, or else all in it.
+
+    Which of them it was is a guess.
+    """
+    line = site.spot.line
+    near = [each.lineno for each in _statements(_scope(_tree(site.path), line), "clear")]
+    above = [each for each in near if each < line]
+    return [site.spot._replace(line=each) for each in above or near]
 
 
 def _calls(scope: ast.AST, what: str) -> Iterator[ast.stmt]:

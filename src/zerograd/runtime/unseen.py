@@ -188,8 +188,7 @@ class Unseen:
                 backward="" if clears else BY_HAND,
                 to_none=act == _CLEARED,
                 finite=proved,
-                chosen=clears
-                and all(map(is_chosen_at, hand_work.all_clears_near(site) or (spot,))),
+                chosen=clears and all(map(is_chosen_at, hand_work.clears_before(site) or (spot,))),
             )
 
         recorder.feed_by_hand((BY_HAND, act, site, mask, proved), event)
