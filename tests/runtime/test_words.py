@@ -242,18 +242,31 @@ def test_a_leak_is_told_in_the_iteration_of_its_step():
     assert (finding.owner, finding.live.parameters) == ("opt_d", ("weight", "bias"))
 
 
-def test_what_a_missing_clear_explains_is_told_once():
+def train_adversaries(*, clears_late):
     g, d = nn.Linear(3, 3), nn.Linear(3, 1)
     opt_g = torch.optim.SGD(g.parameters(), lr=0.01)
     opt_d = torch.optim.SGD(d.parameters(), lr=0.01)
+    for _ in range(6):
+        opt_g.zero_grad()
+        d(g(torch.ones(2, 3))).sum().backward()
+        opt_g.step()
+        d(torch.ones(2, 3)).sum().backward()
+        opt_d.step()
+        if clears_late:
+            opt_d.zero_grad()
+
+
+def test_what_a_missing_clear_explains_is_told_once():
     with watch(policy="collect") as watching:
-        for _ in range(6):
-            opt_g.zero_grad()
-            d(g(torch.ones(2, 3))).sum().backward()
-            opt_g.step()
-            d(torch.ones(2, 3)).sum().backward()
-            opt_d.step()
+        train_adversaries(clears_late=False)
     assert [(each.rule.code, each.owner) for each in watching.findings] == [("ZG101", "opt_d")]
+
+
+def test_the_fault_of_another_optimizer_of_that_name_explains_nothing():
+    with watch(policy="collect") as watching:
+        train_adversaries(clears_late=True)
+        train_adversaries(clears_late=False)
+    assert [each.rule.code for each in watching.findings] == ["ZG101", "ZG201"]
 
 
 @pytest.mark.parametrize(

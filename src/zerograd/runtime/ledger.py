@@ -55,6 +55,7 @@ class Ledger:
         self._models = models
         self._found: dict[tuple[str, Spot], Finding] = {}
         self._counts: dict[tuple[str, Spot], int] = {}
+        self._owners: dict[tuple[str, Spot], str] = {}  # of what was found, by our own names
         self._tries: dict[tuple[str, Spot], int] = {}  # to tell what did not hold up
         self._dropped: set[tuple[str, Spot]] = set()  # hidden or allowed
         self._allowances: dict[str, tuple[Allowance, ...]] = {}
@@ -95,7 +96,7 @@ class Ledger:
         buckets = self._buckets(finding, event)
         if event is not None and not self._holds_up(finding, event, buckets):
             return
-        self._enter(self._in_words(finding, buckets, event))
+        self._enter(self._in_words(finding, buckets, event), finding.owner)
 
     def _is_meant(self, finding: Finding, event: Event) -> bool:
         """Are the backwards of the window no micro-batches that nobody divides?"""
@@ -130,21 +131,21 @@ class Ledger:
             for each in self._found.values()
         )
 
-    def _enter(self, finding: Finding) -> None:
+    def _enter(self, finding: Finding, owner: str) -> None:
         key = finding.key
         if finding.rule.code not in self._shown or self._is_allowed(finding):
             self._dropped.add(key)
             return
         self._found[key] = finding
         self._counts[key] = 1
+        self._owners[key] = owner
         if finding.rule.code == "ZG101":
-            self._explain(("ZG201", finding.spot), finding.owner)
+            self._explain(("ZG201", finding.spot), owner)
         self._tell(finding)
 
     def _explain(self, key: tuple[str, Spot], owner: str) -> None:
         """Take back a finding that the clear which is missing there explains as well."""
-        other = self._found.get(key)
-        if other is not None and other.owner == owner:
+        if key in self._found and self._owners[key] == owner:
             del self._found[key], self._counts[key]
             self._dropped.add(key)
 
