@@ -12,7 +12,7 @@ from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.expressions import evaluate, place_of
 from zerograd.static.engine.frame import Frame, path_of
 from zerograd.static.engine.given import assign_gradient, peek
-from zerograd.static.engine.gradients import holds_the_scale, touch
+from zerograd.static.engine.gradients import holds_the_scale, touch, write_into
 from zerograd.static.engine.implied import implied
 from zerograd.static.engine.ir import (
     Haze,
@@ -316,7 +316,9 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
     elif isinstance(target, ast.Subscript):
         owner = evaluate(frame, target.value)
         index = evaluate(frame, target.slice)
-        if isinstance(owner, Mapping):
+        if isinstance(owner, Gradient):
+            write_into(frame, target, owner, value)
+        elif isinstance(owner, Mapping):
             place = place_of(frame, target.slice)
             place = ("?", len(owner.items)) if place is None else place
             value = appended(frame, value)

@@ -25,6 +25,7 @@ from zerograd.static.engine.training import (
     accelerator_method,
     clear,
     fill,
+    manual_backward,
     optimizer_method,
     step,
 )
@@ -352,7 +353,7 @@ def _framework_method(
     if runs and frame.program.is_module(base.cls):  # type: ignore[attr-defined]
         return forward(frame, keys_of(base), arguments)
     if name == "manual_backward":
-        fill(frame, node, arguments.first(), arguments)
+        manual_backward(frame, node, arguments)
         return NOTHING
     if name == "optimizers" and isinstance(base, Instance):
         return frame.program.lightning_optimizers(base)
@@ -368,6 +369,9 @@ def _container_method(
         if name in ("step", "zero_grad"):
             for each in base.items:
                 _method(frame, node, each, name)
+            return NOTHING
+        if name == "backward":  # no list has it: this is some loss that was not understood
+            fill(frame, node, NOTHING, Arguments.none())
             return NOTHING
         if name in OF_MODULES and not base.open and keys_of(base):  # of a ModuleList
             return thing_method(frame, node, base, name, arguments)

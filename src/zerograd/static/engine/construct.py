@@ -251,6 +251,7 @@ def _optimizer(frame: Frame, dotted: str, arguments: Arguments) -> Value:
         return wrapped[0]
     made = frame.program.new_optimizer(held)
     made.of_torch = dotted.startswith("torch.optim.")
+    made.clears_itself = dotted.startswith("dgl.")  # those of sparse rows drop what they have used
     repeats = dotted.rpartition(".")[2] == "LBFGS"
     made.repeats = repeats and not _is_one(arguments.named.get("max_iter"))
     return made

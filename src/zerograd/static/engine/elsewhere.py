@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.classes import ClassUnit, FunctionNode
 from zerograd.static.engine.definitions import Function, Instance
-from zerograd.static.engine.ir import Block, Happening, walk
+from zerograd.static.engine.ir import Block, Branch, Happening, happens, walk
 from zerograd.static.engine.keys import keys_of, touches
 from zerograd.static.engine.values import (
     CONTAINERS,
@@ -79,6 +79,21 @@ def others_clear(program: Program, function: Function, cls: ClassUnit | None, bl
         _CLEARING.search(text) and concerned.search(text)
         for text in _texts_beside(program, around, name)
     )
+
+
+def clears_at_other_times(block: Block) -> bool:
+    """Does a call either go back and step, or clear: an agent's end of an episode, or its start?
+
+    Which of the two comes when, its caller knows.
+    """
+    for each in walk(block):
+        if isinstance(each, Branch):
+            for one, other in ((each.then, each.otherwise), (each.otherwise, each.then)):
+                trains = happens(one, EventKind.BACKWARD) and happens(one, EventKind.STEP)
+                clears_here = happens(one, EventKind.CLEAR)
+                if trains and not clears_here and happens(other, EventKind.CLEAR):
+                    return True
+    return False
 
 
 def sisters_clear(program: Program, function: Function, cls: ClassUnit, block: Block) -> bool:

@@ -53,20 +53,42 @@ def gradient_method(
     elif name in ("clamp_", "clip_") and isinstance(gradient.of, Params):
         emit(frame, EventKind.CLIP, node, keys=keys_of(gradient.of))
     if wipes:
-        wipe_unknown(frame, gradient.of)
-        emit(
-            frame,
-            EventKind.CLEAR,
-            node,
-            keys=keys_of(gradient.of),
-            some=is_part(gradient),
-            lacks=is_lacking(gradient),
-            name=path_of(node.func).rsplit(".", 2)[0] if path_of(node.func) else "",
-            to_none=False,
-        )
+        written = path_of(node.func)
+        _wipe(frame, node, gradient, written.rsplit(".", 2)[0] if written else "")
     if name in ("clone", "detach", "item", "cpu", "numpy") or name.startswith("new"):
         return Tensor()  # p.grad.new(8).zero_() wipes what is made like it
     return gradient
+
+
+def _wipe(frame: Frame, node: ast.AST, gradient: Gradient, name: str) -> None:
+    wipe_unknown(frame, gradient.of)
+    emit(
+        frame,
+        EventKind.CLEAR,
+        node,
+        keys=keys_of(gradient.of),
+        some=is_part(gradient),
+        lacks=is_lacking(gradient),
+        name=name,
+        to_none=False,
+    )
+
+
+def write_into(frame: Frame, target: ast.Subscript, gradient: Gradient, value: Value) -> None:
+    """`x.grad[:] = 0` clears, `x.grad[:] = g` gives it by hand; what is in a part of it stays."""
+    if not _is_whole(target.slice):
+        return
+    if is_false(value):
+        _wipe(frame, target, gradient, path_of(target.value).split(".grad", 1)[0])
+    else:
+        frame.emit(Haze(keys_of(gradient.of), whole=True))
+
+
+def _is_whole(index: ast.expr) -> bool:
+    """Is it `[:]` or `[...]`?"""
+    if isinstance(index, ast.Slice):
+        return index.lower is None and index.upper is None and index.step is None
+    return isinstance(index, ast.Constant) and index.value is ...
 
 
 def holds_the_scale(frame: Frame, node: ast.expr | ast.keyword) -> bool:

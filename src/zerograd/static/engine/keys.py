@@ -94,8 +94,8 @@ def joined(values: list[Value]) -> Value:
             part=any(getattr(value, "part", False) for value in known),
         )
     if any(isinstance(value, Params) for value in known) and all(
-        isinstance(each, Params | Leaf) for value in known for each in leaves_of(value)
-    ):
+        any(isinstance(each, Params | Leaf) for each in leaves_of(value)) for value in known
+    ):  # copies of them, perhaps: `[(n, p.clone().detach()) for n, p in net.named_parameters()]`
         return Params(keys_of(Several(known)), either=_are_others(known))
     optimizers = [value for value in known if isinstance(value, Optimizer)]
     if len(optimizers) > 1:

@@ -12,6 +12,7 @@ from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.classes import ClassUnit, FunctionNode
 from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.elsewhere import (
+    clears_at_other_times,
     is_all,
     is_cleared_by_takers,
     is_cleared_outside,
@@ -229,7 +230,8 @@ def _read(program: Program, function: Function, cls: ClassUnit | None) -> Iterat
     owned = cls is not None and _owns_its_optimizers(block) and not program.has_unseen_base(cls)
     whole = owned or _computes_its_loss(program, function.node, block)
     whole = whole or (cls is not None and sisters_clear(program, function, cls, block))
-    apart = not whole or others_clear(program, function, cls, block)
+    apart = not whole or clears_at_other_times(block)
+    apart = apart or others_clear(program, function, cls, block)
     doubted = apart and not is_all(program)
     yield Root(_looped(block), hazy=True, doubted=doubted)
 

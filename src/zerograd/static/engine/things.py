@@ -21,6 +21,7 @@ from zerograd.static.engine.training import (
     clear,
     fill,
     is_handed_a_loss,
+    manual_backward,
     optimizer_method,
 )
 from zerograd.static.engine.unseen import (
@@ -200,7 +201,10 @@ def thing_method(
         return optimizer_method(frame, node, optimizer, name, arguments)
     if name in CLIPS:
         return clip(frame, node, arguments, base)
-    if name in ("manual_backward", "scale") and path:
+    if name == "manual_backward":
+        manual_backward(frame, node, arguments)
+        return NOTHING
+    if name == "scale" and path:
         return scaler_method(frame, node, program.named_scaler(path), name, arguments)
     if name in _PARAMETERS and not isinstance(base, Tensor):
         program.networks |= keys_of(base)

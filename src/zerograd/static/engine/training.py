@@ -88,6 +88,15 @@ def fill(frame: Frame, node: ast.AST, loss: Value, arguments: Arguments) -> None
     _go_back(frame, node, losses, deps, sure=sure, scaler=scaler, averaged=averaged)
 
 
+def manual_backward(frame: Frame, node: ast.Call, arguments: Arguments) -> None:
+    """Lightning's; where it is told the optimizer (before 1.2), that one clears as it steps."""
+    for each in arguments.optimizers():
+        optimizer = frame.program.as_optimizer(frame, each, node)
+        if optimizer is not None:
+            optimizer.clears_itself = optimizer.clears_itself or None
+    fill(frame, node, arguments.first(), arguments)
+
+
 def _go_back(
     frame: Frame, node: ast.AST, losses: list[Tensor], deps: frozenset[str], **what: Any
 ) -> None:
@@ -346,8 +355,11 @@ def _handed_scaler(arguments: Arguments) -> str:
 
 
 def is_handed_a_loss(arguments: Arguments) -> bool:
-    """Is the first argument a loss, or several, or by its name one or a closure that makes one?"""
-    if "loss" in arguments.named:
+    """Is the first argument a loss, or several, or by its name one or a closure that makes one?
+
+    What is handed more than that is handed what the loss is computed from: DARTS' architects.
+    """
+    if "loss" in arguments.named or len(arguments.positional) > 2:
         return True
     first = arguments.first() if arguments.positional else arguments.named.get("closure", NOTHING)
     if isinstance(first, Named):
