@@ -289,7 +289,9 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
     """Give `target` the value."""
     program = frame.program
     if type(target) is ast.Name:
-        _leave_behind(frame, frame.locals.get(target.id), value)
+        before = frame.locals.get(target.id)
+        if isinstance(before, Leaf) and before.key.partition("@")[0] == target.id:
+            _leave_behind(frame, before, value)  # under another name it lives on by its own
         if not (is_optimizer_name(target.id) and _is_mistaken(frame.lookup(target.id), value)):
             frame.assign(target.id, program.christened(frame, value, target.id))
     elif type(target) is ast.Attribute:
