@@ -7,6 +7,7 @@ import re
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.choices import on_one_branch
 from zerograd.static.engine.definitions import Class, Function, Instance
 from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.expressions import evaluate, place_of
@@ -20,7 +21,7 @@ from zerograd.static.engine.ir import (
 )
 from zerograd.static.engine.items import appended, put_item
 from zerograd.static.engine.keepers import keep, take_parameters
-from zerograd.static.engine.keys import joined, keys_of
+from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.training import clear
 from zerograd.static.engine.updates import put_back, uses_gradient
 from zerograd.static.engine.values import (
@@ -306,7 +307,7 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
             before = owner.attributes.get(target.attr)
             _leave_behind(frame, before, value)
             if before is not None and (program.conditional or _is_mistaken(before, value)):
-                named = joined([before, named])  # assigned on one branch only
+                named = on_one_branch(program, before, named)
             owner.attributes[target.attr] = named
         elif isinstance(owner, Module | Named | Class):
             key = owner.path if isinstance(owner, Named) else getattr(owner, "key", owner.ident)

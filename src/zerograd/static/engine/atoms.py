@@ -16,6 +16,7 @@ from zerograd.static.engine.words import words_of
 if TYPE_CHECKING:
     from zerograd.static.engine.frame import Frame
     from zerograd.static.engine.unit import Unit
+    from zerograd.static.engine.values import Named
 
 _COUNTER_WORDS = frozenset(
     [
@@ -181,6 +182,32 @@ def atom_of(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -
         key,
         Atom(node, "", frozenset(names), volatile, counter or tallied, tallied, frame.unit),
     )
+    return key
+
+
+def setting_of(frame: Frame, node: ast.Name | ast.Attribute, value: Named) -> str:
+    """Note a flag that goes by several names, and return its key; empty where it may be another's.
+
+    `cfg.graph` in the constructor, `self.graph = cfg.graph` afterwards and `self.cfg.graph` ask
+    the same, as long as nobody assigns it anew.
+    """
+    first, _, last = value.path.rpartition(".")
+    if first:
+        told = any(not _SETTINGS.isdisjoint(words_of(part)) for part in first.split("."))
+        lasting = told and not frame.unit.changes_attribute(last)
+    elif isinstance(node, ast.Attribute):
+        owner = frame.program.evaluate(frame, node.value)
+        lasting = isinstance(owner, Instance) and frame.program.is_set_once(owner, node.attr)
+    else:
+        name = getattr(frame.node, "name", "")
+        lasting = name == "__init__" and not frame.versions.get(node.id)
+    if not lasting:
+        return ""
+    key = f"{value.path}|"
+    if key not in frame.program.atoms:
+        counter = not _COUNTER_WORDS.isdisjoint(words_of(last))
+        names = frozenset((f".{last}",))
+        frame.program.note_atom(key, Atom(node, "", names, False, counter, unit=frame.unit))
     return key
 
 

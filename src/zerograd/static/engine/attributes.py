@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from zerograd.static.engine.choices import either
 from zerograd.static.engine.definitions import Class, Instance, Namespace, Super
 from zerograd.static.engine.frame import Frame
 from zerograd.static.engine.groups import Groups
 from zerograd.static.engine.values import (
     NOTHING,
     Bound,
+    Either,
     External,
     Gradient,
     Leaf,
@@ -63,6 +65,9 @@ def attribute(frame: Frame, base: Value, name: str) -> Value:
         if name == "backward":
             return Bound(base, name)
         return Tensor() if name in CUTS else base
+    if type(base) is Either:
+        sides = [attribute(frame, each, name) for each in (base.then, base.otherwise)]
+        return either(frame.program, base.test, *sides)
     if type(base) is Gradient:
         return base
     if type(base) is Optimizer:

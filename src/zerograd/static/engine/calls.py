@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.choices import on_both_ways
 from zerograd.static.engine.clips import clip, clip_by_name
 from zerograd.static.engine.construct import external_call
 from zerograd.static.engine.definitions import Class, Function, Instance, Namespace, Super
@@ -36,6 +37,7 @@ from zerograd.static.engine.values import (
     Accelerator,
     Bound,
     Constant,
+    Either,
     Engine,
     External,
     Gradient,
@@ -80,6 +82,8 @@ def call(frame: Frame, node: ast.Call) -> Value:
 
 
 def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
+    if type(callee) is Either:
+        return on_both_ways(frame, callee, lambda each: _call_value(frame, node, each))
     arguments = Arguments.of(frame, node)
     if type(callee) is Function:
         name = plain_name(node)
@@ -284,6 +288,8 @@ def _cuts(method: Function, arguments: Arguments) -> bool:
 
 def _method(frame: Frame, node: ast.Call, base: Value, name: str) -> Value:
     program = frame.program
+    if type(base) is Either:
+        return on_both_ways(frame, base, lambda each: _method(frame, node, each, name))
     if type(base) in _SCOPES:
         callee = program.attribute(frame, base, name)
         if callee is NOTHING and type(base) is Super:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from zerograd.static.engine.branches import ALWAYS, NEVER, Test, combined
-from zerograd.static.engine.definitions import Instance
+from zerograd.static.engine.branches import ALWAYS, NEVER, Test, branch, combined
+from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.keys import joined, keys_of
 from zerograd.static.engine.values import (
+    Bound,
     Constant,
+    Either,
     Module,
     Named,
     Optimizer,
@@ -21,6 +24,7 @@ from zerograd.static.engine.values import (
 from zerograd.static.engine.words import is_optimizer_name
 
 if TYPE_CHECKING:
+    from zerograd.static.engine.frame import Frame
     from zerograd.static.engine.program import Program
 
 _MOST_PARTS = 4  # conditions that a flag may be put together from
@@ -30,12 +34,14 @@ def either(program: Program, test: Test, then: Value, otherwise: Value) -> Value
     """Return one value for what a name holds where the test is true, and where not.
 
     Of two optimizers it stays known which is which: each is cleared, and stepped, on its own way.
-    So it does of two losses that come from different networks, or of which one is scaled, and of a
-    flag, which says afterwards what the test said.
+    So it does of two losses that come from different networks, or of which one is scaled, of a
+    flag, which says afterwards what the test said, and of what is called.
     """
     flag = _flag(test, then, otherwise)
     if flag is not None:
         return flag
+    if _are_called(program, then, otherwise) and test.kind not in ("always", "never"):
+        return Either(test, then, otherwise)
     value = joined([then, otherwise])
     if type(value) is Scaler and _is_none(otherwise if value is then else then):
         value.there = settled(program, test if value is then else test.negated())
@@ -58,6 +64,45 @@ def either(program: Program, test: Test, then: Value, otherwise: Value) -> Value
     assert isinstance(chosen, Optimizer)
     chosen.choice = test, one, other
     return chosen
+
+
+def on_one_branch(program: Program, before: Value, value: Value) -> Value:
+    """Return what an attribute holds that is assigned on one branch only."""
+    if program.around and _are_called(program, before, value):
+        return Either(program.around[-1], value, before)
+    return joined([before, value])
+
+
+def on_both_ways(frame: Frame, choice: Either, read: Callable[[Value], Value]) -> Value:
+    """Read a call for both of what may be called, each on its own way."""
+    outer, frame.out = frame.out, []
+    then = read(choice.then)
+    one, frame.out = frame.out, []
+    otherwise = read(choice.otherwise)
+    other, frame.out = frame.out, outer
+    frame.out.extend(branch(choice.test, one, other))
+    return either(frame.program, choice.test, then, otherwise)
+
+
+def _are_called(program: Program, one: Value, other: Value) -> bool:
+    """Are these two functions, or objects of the project, of which one acts on gradients?"""
+    if one.ident == other.ident or not (_is_called(program, one) and _is_called(program, other)):
+        return False
+    return _acts(one) or _acts(other)
+
+
+def _is_called(program: Program, value: Value) -> bool:
+    if isinstance(value, Instance):
+        return not program.is_module(value.cls) and not program.is_optimizer(value.cls)
+    return isinstance(value, Function | Bound | Either)
+
+
+def _acts(value: Value) -> bool:
+    if isinstance(value, Function):
+        return value.unit.has_events(value.node)
+    if isinstance(value, Instance):
+        return value.cls.unit.has_events(value.cls.node)
+    return isinstance(value, Bound | Either)
 
 
 def _is_none(value: Value) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from zerograd.static.engine.atoms import Atom, atom_of
+from zerograd.static.engine.atoms import Atom, atom_of, setting_of
 from zerograd.static.engine.branches import ALWAYS, NEVER, Test, combined
 from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.companions import asked_with
@@ -318,6 +318,9 @@ def _truth(frame: Frame, node: ast.expr) -> Test:
             return ALWAYS  # of some of them at least
         if type(node) is ast.Attribute and node.attr == "sync_gradients":
             return frame.program.sync_test()
+        setting = setting_of(frame, node, value) if type(value) is Named else ""
+        if setting:
+            return Test("atom", setting)
     return _atom(frame, node, _text(frame, node))
 
 

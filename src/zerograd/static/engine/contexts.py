@@ -94,7 +94,15 @@ def _handed(frame: Frame, node: ast.expr) -> Block:
         return []
     given = [peek(frame, each) for each in node.args] if isinstance(node, ast.Call) else []
     optimizers = Arguments(given, {}).optimizers()
-    return [Haze(keys_of(Several(optimizers)), whole=True)] if optimizers else []
+    if optimizers:
+        return [Haze(keys_of(Several(optimizers)), whole=True)]
+    acting = any(isinstance(each, Instance) and _may_clear(each) for each in given)
+    return [Haze(None, whole=True)] if acting else []  # closing(Cleaner(optimizer))
+
+
+def _may_clear(instance: Instance) -> bool:
+    cls = instance.cls
+    return cls.unit.mentions(cls.node, "zero_grad")
 
 
 def _forgets(node: ast.expr) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.classes import FunctionNode
-from zerograd.static.engine.definitions import Function
+from zerograd.static.engine.definitions import Class, Function
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.values import NOTHING
 
@@ -40,6 +40,8 @@ def is_decorated_to_act(readings: Readings, function: Function) -> bool:
         if isinstance(name, ast.Name):
             found = readings.global_value(function.unit, name.id)
             if isinstance(found, Function) and found.unit.has_events(found.node):
+                return True
+            if isinstance(found, Class) and found.unit.unit.has_events(found.unit.node):
                 return True
     return False
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.verdicts import Verdict
+from zerograd.static.engine.conditions import RAISED
 from zerograd.static.engine.endings import leaves
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import Happening, Loop
@@ -60,6 +61,9 @@ def is_open(
     if code in NEEDS_CERTAINTY and (picked or "[*]" in step.event.owner):
         # one of several, and not always the same one
         return code != "ZG102" or not _is_the_same_one(step, verdict, buckets)
+    raised = verdict.condition is not None and verdict.condition[0].startswith(RAISED)
+    if raised and code in NEEDS_CERTAINTY:
+        return True  # who catches, and drops what there was, lets the round go on with nothing
     if code == "ZG303" and _is_stepped_by_scaler(step, buckets):
         return True  # this step may be for runs without a scaler
     if code == "ZG305":

@@ -28,6 +28,10 @@ _EMPTIES = re.compile(r"zero_grad\(|\.grad(?:\.data)?(?:\s*=[^=]|\.zero_)")
 _ON_ITSELF = re.compile(r"\bself\.(\w+)\(|(?<![\w.])(\w+)\(\s*self\b")
 
 _IMPLIED = frozenset(("__getitem__", "__iter__", "__next__"))  # not written as calls
+# the special methods that are followed wherever they are called
+_FOLLOWED = frozenset(
+    ("__init__", "__call__", "__enter__", "__exit__", "__aenter__", "__aexit__", "__del__")
+)
 
 
 class Lineage(Names):
@@ -37,6 +41,7 @@ class Lineage(Names):
         super().__init__(source, project)
         self._modules: dict[int, bool] = {}
         self._implied: dict[int, frozenset[str]] = {}
+        self._unasked: dict[int, bool] = {}  # of each file, whether it clears where none is seen
 
     def lineage(self, cls: ClassUnit) -> list[ClassUnit]:
         found, waiting = [cls], [cls]
@@ -102,8 +107,30 @@ class Lineage(Names):
             return None
         return Constant(found[0])
 
+    def is_cleared_unasked(self) -> bool:
+        """Does a class clear in a method that Python calls where nothing shows it?
+
+        `__setattr__`, `__get__` of a descriptor, `__iadd__`, a metaclass' `__new__`.
+        """
+        return any(map(self._clears_unasked, self.units()))
+
+    def _clears_unasked(self, unit: Unit) -> bool:
+        known = self._unasked.get(id(unit))
+        if known is None:
+            known = self._unasked[id(unit)] = unit.clears() and any(
+                name[:2] == "__" == name[-2:]
+                and name not in _FOLLOWED
+                and _EMPTIES.search(unit.text_of(node)) is not None
+                for cls in unit.classes.values()
+                for name, node in cls.methods.items()
+            )
+        return known
+
     def super_attribute(self, base: Super, name: str) -> Value:
-        for cls in self.lineage(base.owner)[1:]:
+        order = self.lineage(base.of.cls)  # its own bases may stand between those of its classes
+        if base.owner not in order:
+            order = self.lineage(base.owner)
+        for cls in order[order.index(base.owner) + 1 :]:
             node = cls.methods.get(name)
             if node is not None:
                 return Function(node, cls.unit, bound=base.of, owner=cls)

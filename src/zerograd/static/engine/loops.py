@@ -273,6 +273,8 @@ def _jumps(body: list[ast.stmt]) -> bool:
 
 def _runs_once(frame: Frame, source: ast.expr) -> bool:
     """Is it `range(1)`, or in another loop `range(D_STEPS)` with a constant that is 1?"""
+    if isinstance(source, ast.List | ast.Tuple):  # `for batch in [batches[0]]:`
+        return len(source.elts) == 1 and not isinstance(source.elts[0], ast.Starred)
     if not isinstance(source, ast.Call) or _COUNTED.get(plain_name(source)) != len(source.args):
         return False
     times = source.args[-1]
@@ -328,6 +330,9 @@ def read_while(frame: Frame, node: ast.While, read: Read) -> None:
     frame.program.note_loop(loop, frame, stored)
     frame.forget(stored)
     test = test_of(frame, node.test)
+    if test.kind == "never" and isinstance(node.test, ast.Constant):
+        frame.out.extend(read(frame, node.orelse))
+        return
     loop.endless = test.kind == "always"
     if frame.unit.mentions(node.test, "("):
         evaluate_parts(frame, node.test)

@@ -24,6 +24,7 @@ from zerograd.static.engine.values import (
     Accelerator,
     Bound,
     Constant,
+    Either,
     Engine,
     External,
     Gradient,
@@ -58,7 +59,10 @@ if TYPE_CHECKING:
 # what a wrapper of one optimizer calls it
 _INNER = {("optimizer",), ("optim",), ("opt",), ("base", "optimizer"), ("inner", "optimizer")}
 
-_LASTING = (Optimizer, Module, Instance, Scaler, Function, Class, Accelerator, Engine, Leaf, Bound)
+_LASTING = (
+    *(Optimizer, Module, Instance, Scaler, Function, Class, Accelerator, Engine, Leaf, Bound),
+    Either,
+)
 
 
 class Objects(Ties, Progress, ABC):

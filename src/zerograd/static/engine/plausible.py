@@ -35,6 +35,8 @@ def is_plausible(node: Happening, verdict: Verdict, buckets: Buckets, program: P
     """
     if verdict.rule.code == "ZG302" and may_be_updated_outside(node, buckets, program):
         return False
+    if verdict.rule.after_step and program.is_cleared_unasked():
+        return False
     if verdict.condition is None:
         return True
     own = node.guards

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from zerograd.static.engine.values import Pick
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.branches import Test
 
 # expressions read for one file, names and constants not counted: far more than a large script needs
 FUEL = 24_000
@@ -27,6 +31,7 @@ class Progress:
         self.quiet = 0  # methods being read for what they set or give, at another time
         self.guarded = False  # behind a test that the gradient is there
         self.conditional = 0  # branches being read, within which an assignment may not happen
+        self.around: list[Test] = []  # the tests of those branches, as they hold there
         self.outside = 0  # those of them around the loop over parameters that is being read
         self.items = frozenset[str]()  # names of that loop that differ from one to the next
         self.picking = frozenset[Pick]()  # tests around what is read that only some of them pass

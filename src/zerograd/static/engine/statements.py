@@ -112,16 +112,20 @@ def _if(frame: Frame, node: ast.If) -> None:
     guarded = program.guarded
     about_grad = frame.unit.mentions_gradient(node.test)
     program.guarded = guarded or about_grad
-    program.conditional += test.kind not in ("always", "never")
+    asked = test.kind not in ("always", "never")
+    program.conditional += asked
+    program.around.append(test)
     picking = bool(program.items) and not about_grad and _is_of_an_item(frame, node.test)
     around = program.picking
     program.picking = around | picks_of(node.test, True) if picking else around
     then = read_block(frame, node.body) if test.kind != "never" else []
     after_then = frame.locals
     frame.go_on_with(dict(before))
+    program.around[-1] = test.negated()
     program.picking = around | picks_of(node.test, False) if picking else around
     otherwise = _read_otherwise(frame, node) if test.kind != "always" else []
-    program.conditional -= test.kind not in ("always", "never")
+    program.around.pop()
+    program.conditional -= asked
     # What follows `if "head" in name: continue` is done with some of them as well.
     left_out = picking and isinstance(node.body[-1], ast.Continue | ast.Break)
     program.picking = around | picks_of(node.test, False) if left_out else around
@@ -361,6 +365,8 @@ def _continue(frame: Frame, node: ast.Continue) -> None:
 
 
 def _assert(frame: Frame, node: ast.Assert) -> None:
+    if isinstance(node.test, ast.Constant) and not node.test.value:
+        frame.emit(RAISE)
     if frame.unit.mentions(node.test, "("):
         peek(frame, node.test)
     if frame.unit.mentions_gradient(node.test):

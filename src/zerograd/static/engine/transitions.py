@@ -52,8 +52,9 @@ class Transitions:
         return found
 
     def forgotten(self, number: int) -> int:
-        """Return the state of which nothing is known but who has stepped."""
-        return self.number(UNKNOWN._replace(stepped=self.states[number][0].stepped), Doubt.NONE)
+        """Return the state of which nothing is known but who has stepped, and that a loss was."""
+        state = self.states[number][0]
+        return self.number(UNKNOWN._replace(stepped=state.stepped, seen=state.seen), Doubt.NONE)
 
     def doubted(self, number: int, doubt: Doubt) -> int:
         """Return the state, and that it is no surer than that."""

@@ -81,6 +81,21 @@ class Tested(Value):
         return f"?{self.test!r}"
 
 
+class Either(Value):
+    """What is called, or asked, one thing where a test holds and another where it does not."""
+
+    __slots__ = ("otherwise", "test", "then")
+
+    def __init__(self, test: Test, then: Value, otherwise: Value) -> None:
+        self.test = test
+        self.then = then
+        self.otherwise = otherwise
+
+    @property
+    def ident(self) -> str:
+        return f"e:{self.test!r}{self.then.ident}|{self.otherwise.ident}"
+
+
 class Module(Value):
     """A network. Its key is its bucket; a part of it is `key.part`."""
 
