@@ -12,7 +12,7 @@ from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.ir import Happening, Loop
 from zerograd.static.engine.steppers import Steppers, loops_around
 from zerograd.static.engine.taken import is_unused, takes
-from zerograd.static.engine.window import is_before_the_window, must_be_one
+from zerograd.static.engine.window import is_before_the_window, must_be_one, starts_a_window
 from zerograd.static.engine.words import words_of
 
 if TYPE_CHECKING:
@@ -85,6 +85,10 @@ class EarlyClears(Steppers):
             with_step = guard != SYNC and self._comes_with_the_step(node, stepping)
             if with_step and not self._fills_after(node, owner, guard):
                 continue  # once a window: what it loses is lost to that step, which is another rule
+            if with_step and starts_a_window(
+                node, owner, self._program.atoms[guard], self._buckets
+            ):
+                continue
             if with_step:
                 self._late.add(id(node))
             for truth in (0, 1):

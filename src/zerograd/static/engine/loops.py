@@ -44,6 +44,7 @@ from zerograd.static.engine.values import (
     Several,
     Tensor,
     Value,
+    leaves_of,
 )
 
 _COUNTED = {"range": 1, "islice": 2}  # arguments of what goes round as often as its last one says
@@ -98,6 +99,9 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
         bind(frame, node.target, items[0])
         frame.out.extend(read(frame, node.body))
         return
+    if _are_looked_up(frame, node.iter, items):
+        frame.emit(Haze(None, whole=True))  # which of these are called for this key is not known
+        return
     lasting = [item for item in items if type(item) is Bound or program.is_lasting(item, deep=True)]
     if len(items) > 1 and all(isinstance(item, Named) for item in items):
         lasting = items if frame.unit.has_events(node) else []  # one thing after another
@@ -128,6 +132,23 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
         loop.over = _written_out(frame, node.iter)
     if acts and _is_generated(frame, node.iter):
         loop.body.insert(0, Haze(None, whole=True))  # what it does between two items
+
+
+def _are_looked_up(frame: Frame, source: ast.expr, items: list[Value]) -> bool:
+    """`for fn in hooks[event]: fn()`: functions that were kept under keys that cannot be told?"""
+    called = [
+        each
+        for item in items
+        for each in leaves_of(item)
+        if isinstance(each, Bound)
+        or (isinstance(each, Function) and each.unit.has_events(each.node))
+    ]
+    return len(called) > 1 and any(
+        isinstance(each, ast.Subscript)
+        and isinstance(kept := peek(frame, each.value), Several)
+        and kept.open
+        for each in frame.unit.parts_of(source)
+    )
 
 
 def _draw(frame: Frame, source: ast.expr) -> None:

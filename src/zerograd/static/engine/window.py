@@ -14,6 +14,7 @@ from zerograd.static.engine.ir import FILLS, Happening
 from zerograd.static.engine.remainders import is_one
 
 if TYPE_CHECKING:
+    from zerograd.static.engine.atoms import Atom
     from zerograd.static.engine.buckets import Buckets
     from zerograd.static.engine.flow import Flow
     from zerograd.static.engine.program import Program
@@ -217,3 +218,26 @@ def is_before_the_window(clear: Happening) -> bool:
     There it does nothing but after a round that has stepped: what it drops has been used.
     """
     return clear.optimizer is not None and clear.optimizer.windowed and SYNC not in clear.guards
+
+
+def starts_a_window(clear: Happening, owner: str, guard: Atom | None, buckets: Buckets) -> bool:
+    """Is what the guard asks of an object counted up between the clear and the owner's step?
+
+    `if self.n % k == 0: clear`, then `self.n += 1`, then `if self.n % k == 0: step` are two tests:
+    the one holds at the start of a window, and the other at its end.
+    """
+    steps = [
+        each.spot.line
+        for each in buckets.happenings
+        if each.kind is EventKind.STEP and each.event is not None and each.event.owner == owner
+        if each.unit is clear.unit
+    ]
+    counted = [
+        each.lineno
+        for each in clear.unit.statements()
+        if isinstance(each, ast.AugAssign)
+        and isinstance(each.target, ast.Attribute)
+        and guard is not None
+        and f".{each.target.attr}" in guard.names
+    ]
+    return any(clear.spot.line < line < step for line in counted for step in steps)
