@@ -30,11 +30,11 @@ from zerograd.static.engine.ir import (
     Block,
     Branch,
 )
+from zerograd.static.engine.knobs import is_knob
 from zerograd.static.engine.loops import read_for, read_while
 from zerograd.static.engine.mapped import Statement, as_rounds, rounds_inside, taken_out
 from zerograd.static.engine.matches import as_choice
 from zerograd.static.engine.picks import picks_of
-from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.uncalled import uncalled
 from zerograd.static.engine.values import External, Value
 
@@ -104,7 +104,7 @@ def _expression(frame: Frame, node: ast.Expr) -> None:
 def _if(frame: Frame, node: ast.If) -> None:
     program = frame.program
     test = test_of(frame, node.test)
-    if test.kind in ("always", "never") and _is_knob(frame, node, test.kind):
+    if test.kind in ("always", "never") and is_knob(frame, node, test.kind):
         test = opaque_test(frame, node.test)
     if not isinstance(node.test, (ast.Name, ast.Attribute)) and frame.unit.mentions(node.test, "("):
         evaluate_parts(frame, node.test)
@@ -190,24 +190,6 @@ def _read_unreached(frame: Frame, body: list[ast.stmt]) -> None:
         frame.locals, program.frozen, program.called = before
         if owner is not None:
             owner.attributes = kept
-
-
-def _is_knob(frame: Frame, node: ast.If, kind: str) -> bool:
-    """`PROFILE = False` at the top of a script: the training loop behind it is code as well."""
-    dead = node.body if kind == "never" else node.orelse
-    operand = node.test.operand if isinstance(node.test, ast.UnaryOp) else node.test
-    if isinstance(operand, ast.Compare) and any(
-        isinstance(each, ast.Constant) and each.value is None for each in operand.comparators
-    ):
-        return False  # whether something was given is asked again at the step
-    if isinstance(operand, ast.Compare) and (
-        isinstance(operand.ops[0], ast.In | ast.NotIn) or isinstance(operand.left, ast.Call)
-    ):
-        return False  # what a thing is, or is in, is told by the thing
-    return isinstance(operand, ast.Name | ast.Compare) and any(
-        isinstance(each, ast.For | ast.While) and frame.unit.has_events(each)
-        for each in statements_in(dead)
-    )
 
 
 def _merged(
