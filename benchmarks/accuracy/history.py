@@ -201,17 +201,18 @@ class _Judge:
         elif any(state.scaler is not None for state in states):
             self._add("ZG303", event.line)
         leaked = "STALE" not in phases and self._leaked(index, event, states)
+        meant = "STALE" not in phases and self._leaked(index, event, states, by_meaning=True)
         if "STALE" in phases:
             self._add("ZG101", event.line)
-        elif leaked:
-            self._add("ZG201", event.line)
+        elif leaked or meant:
+            self._add("ZG201", event.line, sure=leaked)
         elif phases == {"SPENT"}:
             self._add("ZG402", event.line)
         elif phases == {"EMPTY"}:
             self._empty_step(event, states)
         if phases & {"FRESH", "STALE"}:
             # What another rule says of the step does not unsay what a clear threw away before it.
-            self._window(event, states, alone=not leaked and "STALE" not in phases)
+            self._window(event, states, alone=not leaked and not meant and "STALE" not in phases)
         if phases != {"EMPTY"}:
             self.empty_steps.pop((event.owner, event.line), None)
             self.fed.add((event.owner, event.line))
@@ -265,20 +266,23 @@ class _Judge:
             for _, clear in state.lost:
                 self.cut[event.owner, clear.line] = self.windows[event.owner]
 
-    def _leaked(self, index: int, event: Event, states: list[_State]) -> bool:
+    def _leaked(
+        self, index: int, event: Event, states: list[_State], *, by_meaning: bool = False
+    ) -> bool:
         for state in states:
             for first, _one in state.contributions:
                 for second, _two in state.contributions:
-                    if first < second and self._crosses(index, event, first, second):
+                    if first < second and self._crosses(event, first, second, by_meaning):
                         return True
         return False
 
-    def _crosses(self, index: int, event: Event, first: int, second: int) -> bool:
-        """Tell whether another optimizer used backward `first` before `second` came."""
+    def _crosses(self, event: Event, first: int, second: int, by_meaning: bool) -> bool:
+        """Tell whether backward `first` was another optimizer's before `second` came."""
         between = [n for n in range(first, second) if self.events[n].kind == "step"]
         if any(self.events[n].owner is event.owner for n in between):
             return False
-        if not any(first in self.stepped_on[n] or self._is_meant(first, n) for n in between):
+        others = [n for n in between if by_meaning and self._is_meant(first, n)]
+        if not others and not any(first in self.stepped_on[n] for n in between):
             return False
         after: list[Event] = []
         for later in self.events[second + 1 :]:
