@@ -58,6 +58,7 @@ from zerograd.static.engine.words import (
     is_follower_name,
     is_loss_name,
     is_network_name,
+    is_of_architecture,
     is_optimizer_name,
     is_pipeline_name,
     is_scaler_name,
@@ -333,6 +334,9 @@ def _tensor_method(
 def _unseen_method(
     frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments
 ) -> Value:
+    if is_of_architecture(name) and isinstance(base, Module | Instance | Named):
+        # beside the weights, and none of them: what else clears or steps these leaves the rest
+        return Params(frozenset(f"{key}.{name}" for key in keys_of(base)))
     hand_over(frame, arguments)
     go_back_inside(frame, name, arguments)
     if isinstance(base, Named) or base in UNSEEN:

@@ -58,6 +58,7 @@ _ABOUT = frozenset(
 )
 # what an optimizer has worked on, or is to: `optimized_loss`, `optimal_policy`, `optimize_every`
 _WORKED_ON = frozenset(("optimized", "optimised", "optimal", "optimum", "optimize", "optimise"))
+_ARCHITECTURE = frozenset(("arch", "architecture", "alpha", "alphas"))
 _OTHERWISE = _SCHEDULER_WORDS | _ABOUT | _WORKED_ON
 _ALGORITHMS = frozenset(("adam", "adamw", "sgd", "lbfgs", "rmsprop", "sparseadam"))
 # words of what is done around a step or a backward, and is neither
@@ -248,6 +249,12 @@ def is_network_name(path: str) -> bool:
     """Does the name suggest something with parameters to train?"""
     words = words_of(path)
     return not _TRAINABLE.isdisjoint(words) and words[-1] not in _ABOUT_MODELS
+
+
+@_remembered
+def is_of_architecture(name: str) -> bool:
+    """Is it `arch_parameters`: what a search over architectures trains beside the weights?"""
+    return not _ARCHITECTURE.isdisjoint(words_of(name)) and "param" in name.lower()
 
 
 @_remembered
