@@ -136,8 +136,8 @@ def _judge(program: Program, root: Root) -> list[Finding]:
         flow.run(root.block, flow.start(buckets.tracked, root.hazy))
         if flow.budget > 0:
             break
-    program.unresolved += bool(left_out) or flow.budget <= 0
-    root.too_long = flow.budget <= 0 or any(each.unit is program.main for each in left_out)
+    root.too_long = bool(left_out) or flow.budget <= 0
+    program.unresolved += root.too_long
     if flow.budget <= 0:
         return []
     for node in buckets.happenings:
@@ -169,7 +169,7 @@ def _ways(
     if away:
         yield {}, away
     if len(calls) > len(away):
-        yield {}, calls  # each of them is judged by itself
+        yield {}, calls
 
 
 def _varying(

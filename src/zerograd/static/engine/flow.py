@@ -49,7 +49,7 @@ from zerograd.static.engine.transitions import Transitions
 
 MOST_PAIRS = 256
 MOST_ROUNDS = 24
-MOST_NODES = 60_000
+MOST_NODES = 128_000
 
 
 class Flow:

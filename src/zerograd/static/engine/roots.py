@@ -50,7 +50,7 @@ class Root:
     Attributes:
         hazy: it is entered with gradients that nobody here has seen.
         doubted: the loop around it is assumed, and somebody else may clear in it.
-        too_long: it was given up, so what it calls is still to be judged.
+        too_long: it was given up, in part or whole, so what it calls is still to be judged.
         codes: the only rules that it is read for; none: all of them.
     """
 
