@@ -20,6 +20,7 @@ from zerograd.static.engine.ir import Haze, has_effect
 from zerograd.static.engine.items import items_by, mapped
 from zerograd.static.engine.keepers import ask_by_name, ask_made, hand_trainer, kept_above, tell
 from zerograd.static.engine.keys import comes_from, keys_of
+from zerograd.static.engine.prepared import engine_method
 from zerograd.static.engine.scalers import hand_scaler, run_scaler, scaler_method
 from zerograd.static.engine.things import OF_MODULES, thing_method
 from zerograd.static.engine.training import (
@@ -51,7 +52,6 @@ from zerograd.static.engine.values import (
     Several,
     Tensor,
     Value,
-    leaves_of,
 )
 from zerograd.static.engine.words import (
     CLIPS,
@@ -199,8 +199,7 @@ def _has_networks(frame: Frame, arguments: Arguments) -> bool:
 
 
 def _gradients(arguments: Arguments) -> list[Value]:
-    found = [each for value in arguments.all() for each in leaves_of(value)]
-    return [each for each in found if isinstance(each, Gradient)]
+    return [each for each in arguments.leaves() if isinstance(each, Gradient)]
 
 
 def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Value:
@@ -384,18 +383,12 @@ def _container_method(
     return items_by(frame, base, name, arguments)
 
 
-def _engine_method(
-    frame: Frame, node: ast.Call, base: Engine, name: str, arguments: Arguments
-) -> Value:
-    return NOTHING
-
-
 _SCOPES = frozenset[type[Value]]((Namespace, Class, Super))
 _METHODS: dict[type[Value], Callable[[Frame, ast.Call, Any, str, Arguments], Value]] = {
     Instance: _instance_method,
     Optimizer: optimizer_method,
     Scaler: scaler_method,
-    Engine: _engine_method,
+    Engine: engine_method,
     Accelerator: accelerator_method,
     Gradient: gradient_method,
     Several: _container_method,

@@ -26,6 +26,7 @@ from zerograd.static.engine.values import (
     Value,
 )
 
+_CLEARED = re.compile(r"\.grad = None|zero_grad\(")
 _OVERWRITES = frozenset(("copy_", "fill_", "normal_", "random_", "set_", "uniform_"))
 
 
@@ -193,9 +194,19 @@ def touch(frame: Frame, node: ast.AST, gradient: Gradient, name: str = "") -> No
         return  # an object that keeps a gradient of its own making
     written = path_of(node.func if isinstance(node, ast.Call) else node)
     taken = "" if name or ".grad" in written else written.split(".", 1)[0]
-    given = rf"\b{re.escape(taken)} = [\w.]+\.grad$"
-    if taken and not re.search(given, frame.unit.source.text, re.M):
-        return  # one of several that were taken out of their places before, and there then
+    if taken and not _is_taken_as_it_is(frame, taken):
+        return
     name = name or taken or written.split(".grad", 1)[0]
     keys = frozenset((owner.key,)) if isinstance(owner, Successor) else keys_of(owner)
     emit(frame, EventKind.TOUCH, node, keys=keys, name=name)
+
+
+def _is_taken_as_it_is(frame: Frame, name: str) -> bool:
+    """Is a name given some `.grad` in this function, which nothing clears after that?
+
+    It keeps what its place has lost, and one of several was there when it was taken out.
+    """
+    unit = frame.unit
+    text = unit.text_of(frame.node) if frame.node is not None else unit.source.text
+    found = re.search(rf"\b{re.escape(name)} = [\w.]+\.grad$", text, re.M)
+    return found is not None and not _CLEARED.search(text, found.end())

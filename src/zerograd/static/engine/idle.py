@@ -44,6 +44,8 @@ def idle(program: Program) -> Iterator[Finding]:
         for each in unit.statements()
         if isinstance(each, ast.Assign) and is_optimizer_class(path_of(each.value))
     }
+    # DeepSpeed's engine, which Accelerate makes of what it prepares, steps as it goes backward.
+    steps_by_itself = "deepspeed" in unit.source.text.lower()
     for scope in scopes:
         built = _built(scope, makers)
         if len(built) < 2:
@@ -56,7 +58,7 @@ def idle(program: Program) -> Iterator[Finding]:
         for name, node in built.items():
             if name in stepped or _weights(node) in trained:
                 continue  # left over: another one trains the same weights
-            if not _is_touched(parts, name):
+            if not _is_touched(parts, name, steps_by_itself):
                 yield _finding(program, name, node)
 
 
@@ -234,11 +236,12 @@ def _goes_back(parts: list[ast.AST]) -> bool:
     return any(isinstance(each, ast.Attribute) and each.attr == "backward" for each in parts)
 
 
-def _is_touched(parts: list[ast.AST], name: str) -> bool:
-    """Is it cleared, or given to somebody who may step it?"""
+def _is_touched(parts: list[ast.AST], name: str, engines: bool) -> bool:
+    """Is it cleared, or given to somebody who may step it, one who makes engines say?"""
     return any(
         is_used(each, {name}, {"prepare"})
         or (isinstance(each, ast.Attribute) and each.attr == "zero_grad" and _is(each.value, name))
+        or (engines and isinstance(each, ast.Call) and any(_is(one, name) for one in each.args))
         for each in parts
     )
 

@@ -1,14 +1,25 @@
-"""What Accelerate, Fabric and apex give back for what they are handed."""
+"""What Accelerate, Fabric, apex and DeepSpeed give back for what they are handed."""
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
-from zerograd.static.engine.values import Named, Optimizer, Several, Value, leaves_of
-from zerograd.static.engine.words import is_optimizer_name, is_scheduler_name
+from zerograd.static.engine.ir import Haze
+from zerograd.static.engine.values import (
+    NOTHING,
+    Engine,
+    Named,
+    Optimizer,
+    Several,
+    Value,
+    leaves_of,
+)
+from zerograd.static.engine.words import clears_by_name, is_optimizer_name, is_scheduler_name
 
 if TYPE_CHECKING:
+    from zerograd.static.engine.frame import Frame
     from zerograd.static.engine.program import Program
 
 
@@ -29,3 +40,12 @@ def prepared(program: Program, arguments: Arguments, windowed: bool = False) -> 
         for value in arguments.positional
     ]
     return values[0] if len(values) == 1 else Several(list(values))
+
+
+def engine_method(
+    frame: Frame, node: ast.Call, base: Engine, name: str, arguments: Arguments
+) -> Value:
+    """A method of an engine, which does all by itself; a clear may be for when there is none."""
+    if clears_by_name(name):
+        frame.emit(Haze(None, whole=True))  # what becomes an engine by a flag is a network else
+    return NOTHING
