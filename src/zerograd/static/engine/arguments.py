@@ -11,6 +11,7 @@ from zerograd.static.engine.values import (
     CONTAINERS,
     NOTHING,
     Bound,
+    Gradient,
     Leaf,
     Mapping,
     Module,
@@ -140,6 +141,9 @@ class Arguments:
             for each in self.leaves()
             if type(each) is Optimizer or (type(each) is Named and is_optimizer_name(each.path))
         ]
+
+    def gradients(self) -> list[Value]:
+        return [each for each in self.leaves() if isinstance(each, Gradient)]
 
     def has_modules(self) -> bool:
         return self._has_any(_NETWORKS) or (

@@ -170,7 +170,7 @@ def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -
         return run_scaler(frame, node, arguments, name)
     if name == "_foreach_zero_":
         to_zero = Arguments([NOTHING, Constant(False)], {})
-        clear(frame, node, Several(_gradients(arguments)), to_zero)
+        clear(frame, node, Several(arguments.gradients()), to_zero)
         return NOTHING
     made = external_call(frame, dotted, arguments)
     if made is not None:
@@ -196,10 +196,6 @@ def _has_networks(frame: Frame, arguments: Arguments) -> bool:
     return arguments.has_modules() or any(
         type(each) is Named and each.path in frame.program.networks for each in arguments.leaves()
     )
-
-
-def _gradients(arguments: Arguments) -> list[Value]:
-    return [each for each in arguments.leaves() if isinstance(each, Gradient)]
 
 
 def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Value:

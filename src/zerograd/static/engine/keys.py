@@ -23,6 +23,8 @@ from zerograd.static.engine.values import (
     leaves_of,
 )
 
+_FRAME = re.compile(r"@\d+")
+
 
 def keys_of(value: Value) -> frozenset[str]:
     """Return the buckets that `value`, taken as a source of parameters, names."""
@@ -164,10 +166,10 @@ def frame_of(bucket: str) -> int:
 def spelled(key: str) -> str:
     """Return a key as the user writes it: what bears one name may be one thing.
 
-    >>> spelled("net@5")
-    'net'
+    >>> spelled("net@5"), spelled("algo@6.model")
+    ('net', 'algo.model')
     """
-    return key.split("@", 1)[0]
+    return _FRAME.sub("", key)
 
 
 def stem(key: str) -> str:

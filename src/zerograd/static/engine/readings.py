@@ -73,6 +73,7 @@ class Readings(Lineage):
         self._read: dict[tuple[object, ...], tuple[Scope | None, Value, set[int]]] = {}
         self._enough = MOST_READINGS  # functions, when no more are read
         self._reading: list[int] = []
+        self._cut = DEEPEST  # the outermost of them that was come to again, and not read again
         self._stack: list[int] = []  # numbers of the frames being read, outermost first
         self._frames = 0
         self.decorated: dict[tuple[int, str], Function] = {}
@@ -126,7 +127,9 @@ class Readings(Lineage):
             or (self.fuel < self._kept and function.unit is not self.main)
         ):
             self.unresolved += 1
-            if id(body) not in self._reading:
+            if id(body) in self._reading:
+                self._cut = min(self._cut, self._reading.index(id(body)))
+            else:
                 self.called -= new  # it is still to be read, for itself
             optimizers = arguments.optimizers()
             if optimizers:
@@ -152,13 +155,15 @@ class Readings(Lineage):
         )
         known = self._read.get(key)
         if known is None:
-            made = self._made
+            made, depth = self._made, len(self._reading)
             before, self.called = self.called, set()
+            cut, self._cut = self._cut, DEEPEST
             known = (*self._read_function(frame, function, arguments, spelled, site), self.called)
             self.called = before
-            if self._made == made or not self.is_lasting(known[1], deep=True):
-                self._read[key] = known
-            # else: it gives back what it made, and each call makes another
+            whole = self._cut >= depth  # it came to none of those that are being read around it
+            self._cut = cut if whole else min(cut, self._cut)
+            if whole and (self._made == made or not self.is_lasting(known[1], deep=True)):
+                self._read[key] = known  # else it gives back what it made, each call another
         scope, value, called = known
         self.called |= called  # also where it was first read for what it sets only
         if scope is not None:
