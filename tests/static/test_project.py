@@ -624,3 +624,34 @@ def test_what_is_cast_to_a_type_is_not_named_by_the_type(tree: Path) -> None:
         "    checkpoint(seed)\n"
     )
     assert not check_paths(["make.py"]).findings
+
+
+@pytest.mark.parametrize("clears", [True, False])
+def test_a_base_written_with_its_module_is_read(tree: Path, clears: bool) -> None:
+    (tree / "trainers.py").write_text(
+        "class Trainer:\n"
+        "    def __init__(self):\n"
+        "        self.opts = {}\n"
+        "    def run(self, data):\n"
+        "        for x in data:\n"
+        + ("            self.clear()\n" if clears else "")
+        + "            self.iterate(x)\n"
+        "    def clear(self):\n"
+        "        for opt in self.opts.values():\n"
+        "            opt.zero_grad()\n"
+    )
+    (tree / "own.py").write_text(
+        "import torch\n"
+        "import trainers\n"
+        "class Own(trainers.Trainer):\n"
+        "    def __init__(self, net):\n"
+        "        super().__init__()\n"
+        "        self.net = net\n"
+        "        self.opts['net'] = torch.optim.Adam(net.parameters())\n"
+        "    def iterate(self, x):\n"
+        "        loss = self.net(x).mean()\n"
+        "        loss.backward()\n"
+        "        self.opts['net'].step()\n"
+    )
+    found = [(each.rule.code, each.spot.line) for each in check_paths(["own.py"])]
+    assert found == ([] if clears else [("ZG101", 11)])

@@ -48,7 +48,7 @@ class Lineage(Names):
         while waiting and len(found) < 8:
             current = waiting.pop(0)
             for base in current.bases:
-                value = self.global_value(current.unit, base.split("[", 1)[0])
+                value = self.base_value(current.unit, base)
                 if isinstance(value, Class) and value.unit not in found:
                     found.append(value.unit)
                     waiting.append(value.unit)
@@ -187,7 +187,7 @@ class Lineage(Names):
                 last = base.rsplit(".", 1)[-1].split("[", 1)[0]
                 if last in ("object", "ABC", "Module", "LightningModule", "Protocol", "Generic"):
                     continue
-                found = self.global_value(each.unit, base.split("[", 1)[0])
+                found = self.base_value(each.unit, base)
                 if not isinstance(found, Class) and not self._is_inert(each.unit, base):
                     return True
         return False

@@ -59,6 +59,14 @@ class Names(Objects):
             unit.missing.add(name)
         return value
 
+    def base_value(self, unit: Unit, base: str) -> Value | None:
+        """Return what a base class is, as a module writes it: `Trainer`, `trainers.Trainer[T]`."""
+        first, *rest = base.split("[", 1)[0].split(".")
+        value = self.global_value(unit, first)
+        for name in rest:
+            value = self.global_value(value.unit, name) if isinstance(value, Namespace) else None
+        return value
+
     def _find_global(self, unit: Unit, name: str) -> Value | None:
         if name in unit.functions:
             return Function(unit.functions[name], unit)
