@@ -83,6 +83,7 @@ COUNTED = DDP.replace(
     "dist.barrier()",
     "group = dist.distributed_c10d._get_default_group()\n"
     "open(f'{rank}.txt', 'w').write(str(group._get_sequence_number_for_group()))\n"
+    "del group\n"  # kept beyond its end, its threads may abort the process as it exits
     "dist.barrier()",
 )
 
