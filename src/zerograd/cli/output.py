@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import os
 import sys
@@ -74,8 +75,9 @@ def check_writable(path: Path | None, option: str = "--output") -> None:
             path.open("ab").close()
         else:
             real = Path(os.path.realpath(path))  # a link may lead to what is not there yet
-            real.open("xb").close()
-            real.unlink()
+            with contextlib.suppress(FileExistsError):  # another rank asks the same just now
+                real.open("xb").close()
+                real.unlink()
     except OSError as error:
         raise _unwritable(path, error, option) from error
 
