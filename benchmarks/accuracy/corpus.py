@@ -48,6 +48,8 @@ SPLITS = {  # name in the corpus -> folder
     "tenth-held-out": "tenth_held_out",
     "eleventh-development": "eleventh_dev",
     "eleventh-held-out": "eleventh_held_out",
+    "twelfth-development": "twelfth_dev",
+    "twelfth-held-out": "twelfth_held_out",
 }
 
 
