@@ -117,7 +117,7 @@ def _clear_by_hand(scene: Scene) -> Plans:
         if isinstance(node, ast.Attribute) and node.attr == "grad"
     }
     names = [scene.owner] if scene.owner in used else sorted(used)
-    if len(names) != 1:
+    if len(names) != 1 or names[0] in _names_inside(scene.here):
         return
     uses = [scene.here]
     for statement in scene.layout.after(scene.here):
@@ -363,6 +363,17 @@ def _remove_comment(scene: Scene) -> Plans:
     rest = scene.source.lines[row - 1][column - 1 :]
     if rest.count("#") == 1:
         yield "remove the comment", partial(scene.layout.remove_comment, row, column)
+
+
+def _names_inside(statement: ast.stmt) -> set[str]:
+    """Return the names that only a comprehension in it knows."""
+    return {
+        name.id
+        for each in ast.walk(statement)
+        if isinstance(each, ast.comprehension)
+        for name in ast.walk(each.target)
+        if isinstance(name, ast.Name)
+    }
 
 
 def _all(plans: Sequence[Plan]) -> list[Edit]:

@@ -26,6 +26,7 @@ from zerograd.static.engine.entrusted import without_entrusted
 from zerograd.static.engine.exclusive import ruled_out
 from zerograd.static.engine.flow import Flow
 from zerograd.static.engine.forgotten import forgotten
+from zerograd.static.engine.gathered import kept_while_growing
 from zerograd.static.engine.hooked import clipped_in_hooks
 from zerograd.static.engine.idle import idle, kept_idle, kept_unused
 from zerograd.static.engine.ir import Attempt, Branch, Loop, Node, Scope, walk
@@ -103,6 +104,7 @@ def _findings(program: Program) -> Outcome:
     findings.extend(wiped_before_filled(program))
     findings.extend(stepped_unfilled(program))
     findings.extend(clipped_in_hooks(program))
+    findings.extend(kept_while_growing(program))
     findings.extend(backward_of_a_copy(program))
     findings.extend(computed_used(program, findings))
     findings = without_entrusted(program, findings)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.verdicts import Verdict
+from zerograd.static.engine.acting import COMMENTS, acts
 from zerograd.static.engine.conditions import RAISED
 from zerograd.static.engine.endings import leaves
 from zerograd.static.engine.frame import path_of
@@ -20,30 +21,19 @@ from zerograd.static.engine.ir import Happening, Loop
 from zerograd.static.engine.keys import touches
 from zerograd.static.engine.marks import happens_wherever
 from zerograd.static.engine.stores import statements_in
-from zerograd.static.engine.words import is_loss_name, words_of
+from zerograd.static.engine.words import is_loss_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
     from zerograd.static.engine.program import Program
 
 NEEDS_CERTAINTY = frozenset(("ZG102", "ZG401", "ZG402"))  # not judged behind unseen calls
-# the end of a name that is called; where the name begins is looked up, which is faster
-_ACTING = re.compile(
-    r"((?:backward|backprop|grad|train|fit|learn|optimi[sz]e|pipeline|execute)\w*)\s*\("
-)
-_COMMENTS = re.compile(r"(?m)^\s*#.*$|\s#\s.*$")
 _LOSS = re.compile(r"loss|criterion|objective|cross_entropy|logits|predict|output|\bpreds?\b")
 _TOLD = re.compile(r"\b\w*(?:backward|backprop)\w*\s*=")
 _HANDED = re.compile(r"\b\w*(?:schedule|pipe\w*|runner)\.step\(\s*\w")
 # methods of what losses are collected in
 _OF_RECORDS = frozenset(
     ("update", "append", "extend", "add", "get", "pop", "item", "mean", "sum", "to", "detach")
-)
-_HARMLESS = frozenset(
-    (
-        *("zero_grad", "no_grad", "enable_grad", "set_grad_enabled", "requires_grad_", "train"),
-        *("clip_grad_norm_", "clip_grad_norm", "clip_grad_value_", "is_grad_enabled"),
-    )
 )
 
 
@@ -84,6 +74,7 @@ def is_open(
     if code == "ZG401":
         # A flag that switches training off: the step is then harmless, and meant.
         switched = verdict.condition is not None and not varies(verdict.condition[0])
+        switched = switched and not _is_about_a_term(step, verdict, buckets)
         return switched or not _is_surely_empty(step, buckets, program)
     return False
 
@@ -132,6 +123,49 @@ def _keeps_losses_away(step: Happening, verdict: Verdict, buckets: Buckets) -> b
     ]
     lost = verdict.state.lost
     return bool(asked) and lost is not None and lost.backward not in asked
+
+
+def _is_about_a_term(step: Happening, verdict: Verdict, buckets: Buckets) -> bool:
+    """Is the flag asked for a term of the loss, with the backward in one of its branches?
+
+    `if penalize: loss += penalty; loss.backward()`: the loss is there either way.
+    """
+    assert verdict.condition is not None
+    for each in buckets.happenings:
+        if (
+            each.kind is not EventKind.BACKWARD
+            or verdict.condition[0] not in each.guards
+            or each.loop is not step.loop
+            or each.unit is not step.unit
+        ):
+            continue
+        sent = {name.id for name in ast.walk(each.node) if isinstance(name, ast.Name)}
+        for branch in step.unit.statements():
+            if (
+                isinstance(branch, ast.If)
+                and branch.lineno < each.spot.line <= (branch.end_lineno or 0) < step.spot.line
+                and any(_adds_a_term(part, sent) for part in statements_in([branch]))
+                and not any(
+                    isinstance(part, ast.Assign)
+                    and not _adds_a_term(part, sent)
+                    and sent & {path_of(to) for to in part.targets}
+                    for part in statements_in([branch])
+                )
+            ):
+                return True
+    return False
+
+
+def _adds_a_term(part: ast.AST, names: set[str]) -> bool:
+    """`loss += penalty`, `loss = loss + penalty`"""
+    if isinstance(part, ast.AugAssign):
+        return isinstance(part.op, ast.Add) and path_of(part.target) in names
+    if not isinstance(part, ast.Assign) or not isinstance(part.value, ast.BinOp):
+        return False
+    if not isinstance(part.value.op, ast.Add):
+        return False
+    own = names & {path_of(to) for to in part.targets}
+    return any(isinstance(each, ast.Name) and each.id in own for each in ast.walk(part.value))
 
 
 def _is_the_same_one(step: Happening, verdict: Verdict, buckets: Buckets) -> bool:
@@ -295,8 +329,13 @@ def _may_hide_a_backward(step: Happening) -> bool:
     handed data goes back by itself, and a network may be told to (`replay_backprop=True`).
     """
     text = step.loop.text if step.loop is not None else ""
-    told = _HANDED.search(text) or _TOLD.search(_COMMENTS.sub("", text))
-    return acts(text) or not _LOSS.search(text) or bool(told) or _gives_no_loss_back(step.loop)
+    told = _HANDED.search(text) or _TOLD.search(COMMENTS.sub("", text))
+    return (
+        acts(text, step.unit)
+        or not _LOSS.search(text)
+        or bool(told)
+        or _gives_no_loss_back(step.loop)
+    )
 
 
 def _gives_no_loss_back(loop: Loop | None) -> bool:
@@ -327,37 +366,4 @@ def _gives_no_loss_back(loop: Loop | None) -> bool:
 def only_moves_a_schedule(node: Happening) -> bool:
     """Does the loop around it speak of no loss and call nothing that could go back?"""
     text = node.loop.text if node.loop is not None and not node.loop.pseudo else ""
-    return bool(text) and not (acts(text) or _LOSS.search(text) or _HANDED.search(text))
-
-
-def acts(text: str) -> bool:
-    """Does it call something that by its name fills gradients, or trains?
-
-    What is commented out does not, and who sets a learning rate does not either.
-    """
-    # Most texts call nothing of the kind, comments or not; those are left as they are.
-    return _calls_what_acts(text) and _calls_what_acts(_COMMENTS.sub("", text))
-
-
-def _calls_what_acts(text: str) -> bool:
-    return any(
-        name not in _HARMLESS and "learning_rate" not in name and not _measures(name)
-        for name in _called_to_act(text)
-    )
-
-
-def _called_to_act(text: str) -> Iterator[str]:
-    """Yield the whole names of which the pattern finds the ends."""
-    for found in _ACTING.finditer(text):
-        start = found.start()
-        while start and (text[start - 1].isalnum() or text[start - 1] == "_"):
-            start -= 1
-        yield text[start : found.end(1)]
-
-
-def _measures(name: str) -> bool:
-    """Is it `body_fitting_loss` or `grad_norm`: what computes a number, and goes back no step?"""
-    words = words_of(name)
-    return words[-1:] in (("loss",), ("norm",), ("norms",)) and not any(
-        word.startswith("back") for word in words
-    )
+    return bool(text) and not (acts(text, node.unit) or _LOSS.search(text) or _HANDED.search(text))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
+from zerograd.static.engine.acting import acts
 from zerograd.static.engine.classes import FunctionNode
-from zerograd.static.engine.emptiness import acts
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.words import CLIPS
 
@@ -64,7 +64,7 @@ def _clipped_beside_given(program: Program) -> Iterator[Finding]:
     unit = program.main
     for function in unit.functions_saying("autograd.grad"):
         code = _code(function)
-        if _FILLED.search(code) or acts(_GIVEN_BACK.sub("(", code)):
+        if _FILLED.search(code) or acts(_GIVEN_BACK.sub("(", code), unit):
             continue
         given = min(
             (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
-from zerograd.static.engine.emptiness import acts
+from zerograd.static.engine.acting import acts
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.ir import FILLS, Happening, Loop
 from zerograd.static.engine.unit import Unit
@@ -60,7 +60,7 @@ def is_clipped_too_soon(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
     if not are_on_one_way(clip, later[0], flow):
         return False
     begin = getattr(clip.loop.node, "lineno", clip.spot.line)
-    return not acts("\n".join(clip.unit.source.lines[begin : clip.spot.line - 1]))
+    return not acts("\n".join(clip.unit.source.lines[begin : clip.spot.line - 1]), clip.unit)
 
 
 def is_clipped_after_clear(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
@@ -88,7 +88,8 @@ def is_clipped_after_clear(clip: Happening, buckets: Buckets, flow: Flow) -> boo
     kinds = [each.kind for each in before if each.kind in (EventKind.STEP, EventKind.CLEAR)]
     if kinds[-2:] != [EventKind.STEP, EventKind.CLEAR]:
         return False
-    return not acts("\n".join(clip.unit.source.lines[before[-1].spot.line : clip.spot.line - 1]))
+    lines = clip.unit.source.lines[before[-1].spot.line : clip.spot.line - 1]
+    return not acts("\n".join(lines), clip.unit)
 
 
 def is_stepped_on_next(clip: Happening, buckets: Buckets) -> bool:
@@ -138,7 +139,8 @@ def is_clipped_too_late(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
     filled = moves[0].kind in FILLS and moves[0].guards <= clip.guards
     if not (first and step.guards <= clip.guards) and not (between and filled):
         return False
-    return not acts("\n".join(clip.unit.source.lines[step.spot.line : clip.spot.line - 1]))
+    lines = clip.unit.source.lines[step.spot.line : clip.spot.line - 1]
+    return not acts("\n".join(lines), clip.unit)
 
 
 def is_clipped_between(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
@@ -169,7 +171,7 @@ def is_clipped_between(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
     if not held or any(state.contributions or state.unknown or doubt for state, doubt in held):
         return False
     lines = clip.unit.source.lines[before.spot.line : clip.spot.line - 1]
-    return mine <= set(before.event.buckets) and not acts("\n".join(lines))
+    return mine <= set(before.event.buckets) and not acts("\n".join(lines), clip.unit)
 
 
 def _beside(clip: Happening, buckets: Buckets) -> tuple[list[Happening], int]:
@@ -250,7 +252,7 @@ def _clipped_too_soon(
         clip = _clip_in(part)
         if clip is None:
             continue
-        if _acts_in([*earlier, part]) or not after or _is_in_no_loss(after, stepping):
+        if _acts_in(unit, [*earlier, part]) or not after or _is_in_no_loss(after, stepping):
             return None
         if any(_clip_in(each) for each in after if unit.mentions(each, "clip")):
             return None  # what is stepped on may have been clipped there
@@ -267,13 +269,13 @@ def _clip_in(part: ast.stmt) -> ast.Call | None:
     return None
 
 
-def _acts_in(body: list[ast.stmt]) -> bool:
+def _acts_in(unit: Unit, body: list[ast.stmt]) -> bool:
     """Does anything there go backward, step or put gradients in their place?
 
     Who unscales there has gradients to unscale no more than to clip.
     """
     text = "\n".join(ast.unparse(part) for part in body if not _is_docstring(part))
-    return acts(text) or _FILLING.search(text) is not None
+    return acts(text, unit) or _FILLING.search(text) is not None
 
 
 def _is_docstring(part: ast.stmt) -> bool:

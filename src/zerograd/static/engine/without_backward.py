@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
+from zerograd.static.engine.acting import acts
 from zerograd.static.engine.classes import FunctionNode
-from zerograd.static.engine.emptiness import acts
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.stores import statements_in
 from zerograd.static.engine.words import is_loss_name, is_optimizer_name, words_of
@@ -42,7 +42,7 @@ def stepped_unfilled(program: Program) -> Iterator[Finding]:
         if not pairs:
             continue  # most functions
         code = "\n".join(map(ast.unparse, function.body))  # a comment may speak of a backward
-        if _FILLS.search(code) or acts(code):
+        if _FILLS.search(code) or acts(code, unit):
             continue
         for owner, clear, step in pairs:
             if _keeps_a_loss(program, function, step.lineno):
