@@ -28,6 +28,7 @@ from zerograd.static.engine.values import (
     MADE,
     NOTHING,
     UNSEEN,
+    Bound,
     Constant,
     Gradient,
     Leaf,
@@ -190,7 +191,8 @@ def _assign_step(frame: Frame, target: ast.Attribute, value: Value) -> None:
     if isinstance(optimizer, Named) and is_optimizer_name(optimizer.path):
         optimizer = frame.program.named_optimizer(optimizer.path)
     seen = isinstance(value, Function) and not value.unit.mentions(value.node, "grad")
-    if isinstance(optimizer, Optimizer) and not seen:
+    itself = isinstance(value, Bound) and value.of is optimizer  # torch.compile(opt.step)
+    if isinstance(optimizer, Optimizer) and not seen and not itself:
         optimizer.clears_itself = True
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine import guards
 from zerograd.static.engine.frame import path_of
-from zerograd.static.engine.ir import Happening, Loop, walk
+from zerograd.static.engine.ir import Branch, Happening, Loop, walk
 from zerograd.static.engine.remainders import is_modulo, is_positive
 from zerograd.static.engine.switches import counts_up, lasting_truth
 
@@ -198,6 +198,20 @@ def once_only(loop: Loop, program: Program, atoms: dict[str, int]) -> frozenset[
             if len(counted) == len(others) == 1 and _stays(others[0], loop, program):
                 found.add(number)
     return frozenset(found)
+
+
+def steps_once(loop: Loop, program: Program) -> list[Happening]:
+    """Return the steps that are made in one round of a loop at most."""
+    asked = [each for each in walk(loop.body) if isinstance(each, Branch) and each.atom]
+    atoms = {each.atom: number for number, each in enumerate(asked)}
+    once = once_only(loop, program, atoms) if asked else frozenset()
+    return [
+        step
+        for each in asked
+        if atoms[each.atom] in once
+        for step in walk(each.then)
+        if isinstance(step, Happening) and step.kind is EventKind.STEP
+    ]
 
 
 def _tells_the_last(node: ast.expr, key: str, name: str) -> bool:

@@ -143,18 +143,23 @@ def asks_above(text: str, name: str) -> bool:
 
 
 def _stepped(block: Block) -> frozenset[str]:
-    """Return the optimizers that step here outside any loop, as the code names them.
+    """Return the optimizers that step here, as the code names them.
 
     What was handed in, or made under another name, is known by that; here it is the object's own.
     """
     return frozenset(
         node.name if node.name.startswith("self.") else node.optimizer.key
-        for node in walk(block)
-        if isinstance(node, Happening)
-        and node.kind is EventKind.STEP
-        and node.loop is None
-        and node.optimizer is not None
+        for node in _steps(block)
+        if node.optimizer is not None
     )
+
+
+def _steps(block: Block) -> list[Happening]:
+    """Return the steps outside any loop; those in loops, if there are no others."""
+    steps = [
+        node for node in walk(block) if isinstance(node, Happening) and node.kind is EventKind.STEP
+    ]
+    return [node for node in steps if node.loop is None] or steps
 
 
 def _is_apart(method: str, name: str, optimizers: frozenset[str]) -> bool:
@@ -202,11 +207,7 @@ def _is_of_others(program: Program, function: Function, method: str, block: Bloc
     paths = _OWN_CLEAR.findall(method)
     if not isinstance(instance, Instance) or len(paths) != len(_CLEARING.findall(method)):
         return False
-    steps = [
-        node
-        for node in walk(block)
-        if isinstance(node, Happening) and node.kind is EventKind.STEP and node.loop is None
-    ]
+    steps = _steps(block)
     mine = [each.optimizer for each in steps]
     kept = {path for path, item in paths if item}
     if any(_is_put_into(instance, path, each.name) for path in kept for each in steps):

@@ -169,7 +169,10 @@ def _adds_a_term(part: ast.AST, names: set[str]) -> bool:
 
 
 def _is_the_same_one(step: Happening, verdict: Verdict, buckets: Buckets) -> bool:
-    """Is what was cleared the one that steps: the same name, and no index that may differ?"""
+    """Is what was cleared the one that steps: the same name, and no index that may differ?
+
+    A network and its optimizer that are looked up alike, `nets[i]` and `opts[i]`, go together.
+    """
     lost = verdict.state.lost
     mine = _receiver(step)
     others = [
@@ -178,9 +181,16 @@ def _is_the_same_one(step: Happening, verdict: Verdict, buckets: Buckets) -> boo
         if lost is not None and each.spot == lost.clear
     ]
     return bool(others) and all(
-        other == mine or ("[" not in other + mine and other.split(".")[0] == mine.split(".")[0])
+        other == mine
+        or _index(other) == _index(mine) != ""
+        or ("[" not in other + mine and other.split(".")[0] == mine.split(".")[0])
         for other in others
     )
+
+
+def _index(receiver: str) -> str:
+    """Return how it is looked up: of `self.nets[kind][i]`, `[kind][i]`."""
+    return receiver[receiver.index("[") :] if receiver.endswith("]") else ""
 
 
 def _receiver(each: Happening) -> str:

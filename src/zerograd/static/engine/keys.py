@@ -107,10 +107,24 @@ def joined(values: list[Value]) -> Value:
     scalers = [value for value in known if isinstance(value, Scaler)]
     if scalers:  # beside it, at most a stand-in that scales nothing
         return next((value for value in scalers if value.live), scalers[0])
+    longest = _longest(known)
+    if longest is not None:
+        return longest
     lasting = [
         value for value in known if isinstance(value, Optimizer | Module | Instance | Mapping)
     ]
     return lasting[0] if lasting else first
+
+
+def _longest(values: list[Value]) -> Several | None:
+    """Of `[a] if alone else [a, b]` the one that holds all that any of them does."""
+    lists = [value for value in values if isinstance(value, Several) and not value.open]
+    if len(lists) < len(values):
+        return None
+    longest = max(lists, key=lambda each: len(each.items))
+    idents = [each.ident for each in longest.items]
+    heads = ([item.ident for item in each.items] for each in lists)
+    return longest if all(head == idents[: len(head)] for head in heads) else None
 
 
 def _are_others(values: list[Value]) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.classes import ClassUnit, FunctionNode
+from zerograd.static.engine.counters import steps_once
 from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.elsewhere import (
     clears_at_other_times,
@@ -225,7 +226,9 @@ def _read(program: Program, function: Function, cls: ClassUnit | None) -> Iterat
         return
     once = not _goes_back(block) or _makes_its_optimizers(block)
     if once or not _steps_outside_loops(block) or name.startswith(("test", "setUp")):
-        yield Root(block, hazy=True)
+        again = cls is not None and _steps_once(program, block, cls)
+        again = again and not others_clear(program, function, cls, block)
+        yield Root(_looped(block) if again else block, hazy=True)
         return
     owned = cls is not None and _owns_its_optimizers(block) and not program.has_unseen_base(cls)
     whole = owned or _computes_its_loss(program, function.node, block)
@@ -314,6 +317,14 @@ def _steps_outside_loops(block: Block) -> bool:
         isinstance(node, Happening) and node.kind is EventKind.STEP and node.loop is None
         for node in walk(block)
     )
+
+
+def _steps_once(program: Program, block: Block, cls: ClassUnit) -> bool:
+    """Does an object of known classes step in one round of a loop only, as each call does?"""
+    loops = [each for each in walk(block) if isinstance(each, Loop) and each.node is not None]
+    steps = [step for loop in loops for step in steps_once(loop, program)]
+    owned = any(step.optimizer and step.optimizer.key.startswith("self.") for step in steps)
+    return owned and not program.has_unseen_base(cls)
 
 
 def _computes_its_loss(program: Program, function: ast.AST, block: Block) -> bool:
