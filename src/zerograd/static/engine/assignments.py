@@ -23,6 +23,7 @@ from zerograd.static.engine.items import appended, put_item
 from zerograd.static.engine.keepers import keep, take_parameters
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.training import clear
+from zerograd.static.engine.typical import at_place
 from zerograd.static.engine.updates import put_back, uses_gradient
 from zerograd.static.engine.values import (
     MADE,
@@ -328,9 +329,14 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
             place = ("?", len(owner.items)) if place is None else place
             value = appended(frame, value)
             _leave_behind(frame, owner.items.get(place), value)
-            owner.items[place] = program.christened(frame, value, path_of(target))
+            known = isinstance(index, Constant)  # also where a function is handed the key
+            path = f"{path_of(target.value)}[{place!r}]" if known else path_of(target)
+            owner.items[place] = program.christened(frame, value, path)
         elif isinstance(owner, Named) and isinstance(value, Optimizer):
             program.christened(frame, value, path_of(target))
+        elif isinstance(owner, Several) and isinstance(value, Module | Optimizer | Instance):
+            put_item(owner, index, program.christened(frame, value, path_of(target)))
+            program.keep(value)
         elif isinstance(owner, Several) and isinstance(value, Tensor) and value.deps:
             put_item(owner, index, value)
         elif isinstance(target.value, ast.Name) and isinstance(value, Tensor) and value.deps:
@@ -389,7 +395,7 @@ def _unpack(frame: Frame, target: ast.Tuple | ast.List, value: Value) -> None:
         if items:
             bind(frame, each, items[number])
         elif isinstance(value, Several) and value.items and value.open:
-            bind(frame, each, value.items[0])
+            bind(frame, each, at_place(frame.program, value.items[0], number))
         elif isinstance(value, Tensor):
             bind(frame, each, value)
         elif isinstance(value, Params):  # a name and a parameter, of named_parameters()

@@ -119,7 +119,7 @@ def _subscript(frame: Frame, node: ast.Subscript) -> Value:
     acted = implied(frame, node, base, "__getitem__")
     if acted is not None:
         return acted
-    return item_of(base, place_of(frame, node.slice))
+    return item_of(frame.program, base, place_of(frame, node.slice))
 
 
 def place_of(frame: Frame, key: ast.expr) -> object:
@@ -142,7 +142,9 @@ def _several(frame: Frame, node: ast.Tuple | ast.List | ast.Set) -> Value:
     parts = [each for each in items if isinstance(each, Params)]
     if len(parts) == len(items) > 1 and all(type(each) is ast.Starred for each in node.elts):
         return Params(keys_of(Several(items)))  # [*a.parameters(), *b.parameters()]: as of a sum
-    return Several(items)
+    row = Several(items)
+    row.depth = frame.program.repeating
+    return row
 
 
 def _dict(frame: Frame, node: ast.Dict) -> Value:
@@ -301,12 +303,15 @@ def _collect(
         return False
     first, *rest = generators
     rounds, open_ended = items_of(evaluate(frame, first.iter))
+    more = False
+    frame.program.repeating += open_ended
     for each in (rounds[:MOST_MAPPED] if rest else rounds) or [NOTHING]:
         frame.program.bind(frame, first.target, each)
         if any(test_of(frame, test).kind == "never" for test in first.ifs):
             continue  # this one is left out
-        open_ended = _collect(frame, node, rest, results, keys) or open_ended
-    return open_ended
+        more = _collect(frame, node, rest, results, keys) or more
+    frame.program.repeating -= open_ended
+    return open_ended or more
 
 
 def _inner(frame: Frame, node: Any) -> Value:

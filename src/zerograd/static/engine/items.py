@@ -39,6 +39,8 @@ def items_of(value: Value) -> tuple[list[Value], bool]:
         return [Constant(key) for key in value.items], False
     if isinstance(value, Module):
         return [Module(f"{value.key}.[*]")], True
+    if isinstance(value, Constant) and isinstance(value.value, str) and len(value.value) < 9:
+        return [Constant(each) for each in value.value], False  # for name in "ab"
     return [NOTHING], True
 
 
@@ -68,11 +70,20 @@ def appended(frame: Frame, item: Value) -> Value:
     return part
 
 
+def _is_typical(frame: Frame, row: Several) -> bool:
+    """Has a loop put one into a list that was there before, as it does in each round?"""
+    item = row.items[-1]
+    made = isinstance(item, Module | Optimizer | Instance) and item.key in frame.program.typical
+    return made and len(row.items) == 1 and row.depth < frame.program.repeating
+
+
 def put_item(row: Several, index: Value, item: Value) -> None:
     """`actions[i] = actor(x)`: it stands in the place of another, or of one of the others."""
     place = index.value if isinstance(index, Constant) else None
     if isinstance(place, int) and -len(row.items) <= place < len(row.items) and not row.open:
         row.items[place] = item
+    elif all(isinstance(each, Constant) for each in row.items):  # [None] * n
+        row.items[:], row.open = [item], True
     else:
         row.items.append(item)
 
@@ -89,14 +100,18 @@ def items_by(frame: Frame, base: Several | Mapping, name: str, arguments: Argume
             return Several([Several([Constant(key), item]) for key, item in base.items.items()])
         if name in ("get", "pop") and isinstance(first, Constant):
             return base.items.get(first.value, NOTHING)
-        if name == "update" and isinstance(first, Mapping):
-            base.items.update(first.items)
+        if name == "update":
+            base.items.update(first.items if isinstance(first, Mapping) else {})
+            base.items.update(arguments.named)
+            frame.program.keep(base)
         return NOTHING
     if name == "append" and arguments.positional:
         item = appended(frame, first)
         # made on one branch or on another, it is appended once
         if not (isinstance(item, Optimizer) and item.ident in {e.ident for e in base.items}):
             base.items.append(item)
+            frame.program.keep(item)
+            base.open = base.open or _is_typical(frame, base)
     elif name == "extend" and arguments.positional:
         base.items.extend(first.items if isinstance(first, Several) else [first])
     elif name == "sort" and depend_on_order(base):

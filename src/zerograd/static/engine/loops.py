@@ -104,7 +104,8 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
         return
     lasting = [item for item in items if type(item) is Bound or program.is_lasting(item, deep=True)]
     if len(items) > 1 and all(isinstance(item, Named) for item in items):
-        lasting = items if frame.unit.has_events(node) else []  # one thing after another
+        works = frame.unit.has_events(node) or frame.unit.mentions(node, "parameters(")
+        lasting = items if works else []  # one thing after another
     names = [item.value for item in items if isinstance(item, Constant)]
     alone = len(names) == 1 and isinstance(names[0], str)
     if items and len(names) == len(items) and (alone or _looks_up(frame, node)):
@@ -118,7 +119,9 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
     if (lasting and len(items) == 1) or has_its_own_each_turn(frame.unit, node, stored):
         # A list of unknown length: what is done to one is done to each.
         bind(frame, node.target, _typical(items))
+        program.repeating += open_ended
         frame.out.extend(_rounds(frame, node.body, read))
+        program.repeating -= open_ended
         return
     loop = Loop(node, frame.loop)
     program.note_loop(loop, frame, stored)
@@ -315,6 +318,7 @@ def _read_loop(
 ) -> None:
     outer = frame.loop
     frame.loop = outer if once else loop
+    frame.program.repeating += not once
     before = dict(frame.locals)
     leaves = [(name, each) for name, each in before.items() if isinstance(each, Leaf)]
     values = before.values() if leaves else ()
@@ -328,6 +332,7 @@ def _read_loop(
         block = read(frame, body)
     loop.body.extend(block)
     frame.loop = outer
+    frame.program.repeating -= not once
     for name, value in before.items():
         if frame.locals.get(name) is NOTHING:
             frame.locals[name] = value

@@ -10,24 +10,18 @@ from typing import TYPE_CHECKING
 from zerograd.static.engine.arguments import Arguments
 from zerograd.static.engine.definitions import Class, Function, Instance
 from zerograd.static.engine.groups import groups_in
-from zerograd.static.engine.ir import Doubt, Reset
+from zerograd.static.engine.ir import Reset
 from zerograd.static.engine.keys import keys_of
+from zerograd.static.engine.naming import Naming
 from zerograd.static.engine.picks import picks_in
-from zerograd.static.engine.progress import Progress
-from zerograd.static.engine.ties import Ties
 from zerograd.static.engine.values import (
     BY_HAND,
-    MADE,
-    NOTHING,
     UNSEEN,
-    WRAPPED,
     Accelerator,
     Bound,
     Constant,
     Either,
     Engine,
-    External,
-    Gradient,
     Leaf,
     Mapping,
     Module,
@@ -36,13 +30,11 @@ from zerograd.static.engine.values import (
     Params,
     Scaler,
     Several,
-    Successor,
     Tensor,
     Value,
     leaves_of,
 )
 from zerograd.static.engine.words import (
-    is_network_name,
     is_optimizer_name,
     is_scheduler_name,
     names_parameters,
@@ -65,40 +57,22 @@ _LASTING = (
 )
 
 
-class Objects(Ties, Progress, ABC):
-    """What has been made and met so far.
-
-    A new object has a provisional key until it is first given a name; then the
-    name is its key.
-    """
+class Objects(Naming, ABC):
+    """What has been made and met so far."""
 
     def __init__(self) -> None:
-        Ties.__init__(self)
-        Progress.__init__(self)
+        super().__init__()
         self.frozen: frozenset[str] = frozenset()
-        self.made: set[str] = set()
-        self.networks: set[str] = set()
         self.entrusted = False  # is an object of elsewhere made from the one that trains?
         self.told: dict[str, frozenset[str]] = {}  # modules of elsewhere: optimizers given to them
         self.asked: set[str] = set()  # networks with a method that gives one knows not what
-        self._made = 0
-        self._unnamed: set[str] = set()
-        self._holders: set[str] = set()  # provisional keys of networks made from networks
         self._named: dict[str, Optimizer] = {}
         self._scalers: dict[str, Scaler] = {}
-        self._owned: dict[str, frozenset[str]] = {}  # an optimizer's key: what it holds
-        self._optimizers: set[str] = set()  # keys of those that were made here and given a name
         self._hands: dict[frozenset[str], Optimizer] = {}
 
     @property
     def has_several_optimizers(self) -> bool:
         return len(self._optimizers | self._named.keys()) > 1
-
-    def _provisional(self, what: str) -> str:
-        self._made += 1
-        key = f"{what} {self._made}"
-        self._unnamed.add(key)
-        return key
 
     def new_optimizer(self, source: Value) -> Optimizer:
         """Return a new optimizer over the parameters found in `source`."""
@@ -137,10 +111,6 @@ class Objects(Ties, Progress, ABC):
             for value in arguments.all()
             for each in leaves_of(value)
         )
-
-    def is_network(self, path: str) -> bool:
-        """Is it, as far as can be told, something with parameters?"""
-        return path in self.made or path in self.networks or is_network_name(path)
 
     def new_instance(self, cls: ClassUnit) -> Instance:
         return Instance(cls, self._provisional(cls.name))
@@ -190,75 +160,6 @@ class Objects(Ties, Progress, ABC):
     def new_scaler(self, live: bool = True, on: Test | None = None) -> Scaler:
         return Scaler(self._provisional("scaler"), live, on)
 
-    def christened(self, frame: Frame, value: Value, path: str) -> Value:
-        """Return `value` under the name it is given, if it has none yet."""
-        if type(value) in _NAMELESS or value is frame.self_value:  # `self = super().to(device)`
-            return value
-        if type(value) in _COMPUTED:
-            if not is_optimizer_name(path):
-                return value
-            value = NOTHING  # what bears the name of an optimizer was not computed by a network
-        if value is NOTHING or value is MADE or value is WRAPPED:
-            named = Named(self._qualified(frame, path))
-            if value is not NOTHING:
-                frame.emit(Reset(frozenset((named.path,))))
-            elif is_optimizer_name(path) or self.is_network(named.path):
-                # another one, most likely, and nobody knows what is in it
-                frame.emit(Reset(frozenset((named.path, f"?{named.path}")), doubt=Doubt.UNSEEN))
-            return named
-        if isinstance(value, _KEYED):
-            if value.key in self._unnamed:
-                self._unnamed.discard(value.key)
-                alone = value.key not in self._holders
-                value.key = self._qualified(frame, path)
-                if isinstance(value, Optimizer):
-                    self._tell_apart(value)
-                    self._optimizers.add(value.key)
-                if alone and isinstance(value, Module | Leaf | Instance):
-                    self.made.add(value.key)
-                self._reset(frame, value)
-        elif isinstance(value, Several):
-            for number, item in enumerate(value.items):
-                index = "*" if value.open else number
-                known = self.christened(frame, item, f"{path}[{index}]")
-                if item is MADE or item is WRAPPED:
-                    value.items[number] = known  # it keeps this name when it is taken out
-        elif isinstance(value, Mapping):
-            for key, item in value.items.items():
-                known = self.christened(frame, item, f"{path}[{key!r}]")
-                if item is MADE or item is WRAPPED:
-                    value.items[key] = known
-        return value
-
-    def _tell_apart(self, optimizer: Optimizer) -> None:
-        """A name that one optimizer after another has, each over other parameters, is several.
-
-        Under a condition they are two forms of one, of which a run has only one.
-        """
-        name, number = optimizer.key, 1
-        while not self.conditional and optimizer.keys is not None:
-            known = self._owned.setdefault(optimizer.key, optimizer.keys)
-            if known == optimizer.keys:
-                break
-            number += 1
-            optimizer.key = f"{name} {number}"
-
-    def _qualified(self, frame: Frame, path: str) -> str:
-        first, dot, rest = path.partition(".")
-        owner = frame.locals.get(first)
-        if dot and isinstance(owner, Instance | Module):
-            return f"{owner.key}.{rest}"
-        if frame.number <= 1 or dot:
-            return path
-        return f"{path}@{frame.number}" if first in frame.locals or not dot else path
-
-    def _reset(self, frame: Frame, value: Value) -> None:
-        if isinstance(value, Optimizer):
-            if value.keys is None:
-                frame.emit(Reset(frozenset((f"?{value.key}",))))
-        elif isinstance(value, Module | Leaf | Instance):
-            frame.emit(Reset(frozenset((value.key,))))
-
     def by_hand(self, keys: frozenset[str]) -> Optimizer:
         """Return the stand-in for updates that the user's code makes itself."""
         found = self._hands.get(keys)
@@ -274,10 +175,8 @@ class Objects(Ties, Progress, ABC):
         found = self._named.get(path)
         if found is None:
             found = self._named[path] = Optimizer(path, None)
-            if is_scheduler_name(
-                outer
-            ):  # what it was made from has another name, and is cleared by it
-                found.clears_itself = None
+            if is_scheduler_name(outer):
+                found.clears_itself = None  # what it was made from is cleared by another name
         return found
 
     def named_scaler(self, path: str) -> Scaler:
@@ -389,6 +288,3 @@ class Objects(Ties, Progress, ABC):
 
 _STEPPED = re.compile(r"\b(\w+)\.step\(\s*\)")
 _CLEARED = re.compile(r"\b(\w+)\.zero_grad\(")
-_NAMELESS = frozenset[type[Value]]((Constant, Named, External, Params, Gradient, Function, Class))
-_COMPUTED = frozenset[type[Value]]((Tensor, Successor))
-_KEYED = (Module, Optimizer, Scaler, Leaf, Instance)

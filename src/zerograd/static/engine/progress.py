@@ -31,6 +31,7 @@ class Progress:
         self.quiet = 0  # methods being read for what they set or give, at another time
         self.guarded = False  # behind a test that the gradient is there
         self.conditional = 0  # branches being read, within which an assignment may not happen
+        self.repeating = 0  # loops being read, each of them once for all of its rounds
         self.around: list[Test] = []  # the tests of those branches, as they hold there
         self.outside = 0  # those of them around the loop over parameters that is being read
         self.items = frozenset[str]()  # names of that loop that differ from one to the next

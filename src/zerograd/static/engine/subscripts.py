@@ -10,6 +10,7 @@ from zerograd.static.engine.definitions import Instance
 from zerograd.static.engine.groups import Groups
 from zerograd.static.engine.keys import joined
 from zerograd.static.engine.picks import sliced_by
+from zerograd.static.engine.typical import at_place
 from zerograd.static.engine.values import (
     NOTHING,
     Constant,
@@ -26,6 +27,7 @@ from zerograd.static.engine.values import (
 
 if TYPE_CHECKING:
     from zerograd.static.engine.frame import Frame
+    from zerograd.static.engine.program import Program
 
 
 class Stem(NamedTuple):
@@ -34,18 +36,23 @@ class Stem(NamedTuple):
     text: str
 
 
-def item_of(base: Value, index: object) -> Value:
+def item_of(program: Program, base: Value, index: object) -> Value:
     """Return an item; an index of None is one that cannot be told."""
     if isinstance(base, Groups) and isinstance(index, int):
         return base.one()
     if isinstance(base, Several):
         if isinstance(index, int) and not base.open and -len(base.items) <= index < len(base.items):
             return base.items[index]
+        if base.open and len(base.items) == 1:
+            return at_place(program, base.items[0], index)
         return _picked(base.items)
     if isinstance(base, Mapping):
         if index in base.items:
             return base.items[index]
         alike = [item for key, item in base.items.items() if _begins(key, index)]
+        if len(base.items) == 1 and not alike:
+            (only,) = base.items.values()
+            return at_place(program, only, index)
         return _picked(alike or list(base.items.values()))
     if isinstance(base, Named):
         return Named(f"{base.path}{_spelled(index)}")
@@ -77,6 +84,7 @@ def _picked(items: list[Value]) -> Value:
     value = joined(items) if items else NOTHING
     if isinstance(value, Optimizer) and all(value is not each for each in items):
         value.picked = True
+        value.key = f"{value.key.partition('[')[0]}[*]"
     return value
 
 

@@ -57,6 +57,7 @@ def unused(
     for each in buckets.happenings:
         if each.kind is EventKind.STEP and each.optimizer is not None:
             steps.setdefault(each.optimizer.key, []).append(each)
+    picked = {key for key, own in steps.items() if any(_is_picked(each) for each in own)}
     fixed = _fixed(program, buckets, atoms)
     told: set[str] = set()
     for node in buckets.happenings:
@@ -68,6 +69,8 @@ def unused(
         if is_normal and not _may_never_run(node, own, flow, fixed):
             continue
         held = set(buckets.holdings[optimizer.key])
+        if any(held & set(buckets.holdings[each]) for each in picked):
+            continue  # one of several is stepped, and it may be this one
         others = steps.keys() - {optimizer.key}
         shared = any(held & set(buckets.holdings[other]) for other in others)
         if not (_is_for_others(node, buckets) if shared else is_filled(node, buckets)):
@@ -90,6 +93,10 @@ def unused(
     for owner, own in steps.items():
         if owner not in told and len(steps) == 1:
             yield from _waits_in_vain(owner, own, buckets, flow, fixed)
+
+
+def _is_picked(step: Happening) -> bool:
+    return step.optimizer is not None and step.optimizer.picked
 
 
 def _is_for_others(clear: Happening, buckets: Buckets) -> bool:

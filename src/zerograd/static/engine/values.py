@@ -328,11 +328,12 @@ class Leaf(Value):
 class Several(Value):
     """A tuple or list; `open` if there may be more of the same kind."""
 
-    __slots__ = ("items", "open")
+    __slots__ = ("depth", "items", "open")
 
     def __init__(self, items: list[Value], open: bool = False) -> None:
         self.items = items
         self.open = open
+        self.depth = 0  # loops around a list that is written down in them, new in each round
 
     @property
     def ident(self) -> str:
