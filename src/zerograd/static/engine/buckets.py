@@ -93,11 +93,13 @@ class Buckets:
             for key in each.keys
             if not key.startswith("?")
         }
+        # What an optimizer is seen to hold is its own, whatever another is called.
+        held = {key for each in self.optimizers.values() for key in each.keys or ()}
         found: dict[str, str] = {}
         for key, optimizer in self.optimizers.items():
             if optimizer.keys is None and not self._is_of_several(key):
                 alike = [module for module in modules if matches(key, module)]
-                if len(alike) == 1:
+                if len(alike) == 1 and not any(touches(each, alike[0]) for each in held):
                     found[key] = alike[0]
         # A name alone is not believed where that network is never cleared, and others are.
         cleared = {
