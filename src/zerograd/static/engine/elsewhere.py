@@ -84,16 +84,20 @@ def others_clear(program: Program, function: Function, cls: ClassUnit | None, bl
 def clears_at_other_times(block: Block) -> bool:
     """Does a call either go back and step, or clear: an agent's end of an episode, or its start?
 
-    Which of the two comes when, its caller knows.
+    Which of the two comes when, its caller knows. What trains as well clears for itself.
     """
     for each in walk(block):
         if isinstance(each, Branch):
             for one, other in ((each.then, each.otherwise), (each.otherwise, each.then)):
-                trains = happens(one, EventKind.BACKWARD) and happens(one, EventKind.STEP)
                 clears_here = happens(one, EventKind.CLEAR)
-                if trains and not clears_here and happens(other, EventKind.CLEAR):
+                clears_there = happens(other, EventKind.CLEAR) and not _trains(other)
+                if _trains(one) and not clears_here and clears_there:
                     return True
     return False
+
+
+def _trains(block: Block) -> bool:
+    return happens(block, EventKind.BACKWARD) and happens(block, EventKind.STEP)
 
 
 def sisters_clear(program: Program, function: Function, cls: ClassUnit, block: Block) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 class LostLosses:
     """The losses of one root that no step has used when they are cleared."""
 
-    def __init__(self, buckets: Buckets, flow: Flow) -> None:
+    def __init__(
+        self, buckets: Buckets, flow: Flow, meets: Callable[[Happening, Happening], bool]
+    ) -> None:
         self._buckets = buckets
         self._flow = flow
+        self._meets = meets  # may one run come to both of two events?
 
     def taken(self, step: Happening, buckets: tuple[str, ...]) -> BucketState | None:
         """Return a state in which a loss was cleared after another optimizer's step."""
@@ -105,7 +108,7 @@ class LostLosses:
                 and step.frames <= each.frames
                 and each.spot not in used
                 and not set(buckets).isdisjoint(each.event.buckets)
-                and (for_others or not _is_stepped_on(each, step, later[number:]))
+                and (for_others or not self._is_stepped_on(each, step, later[number:]))
             ):
                 clear = self._cleared_at(each.spot, buckets)
                 if clear is not None:
@@ -134,7 +137,7 @@ class LostLosses:
         before = order[: order.index(step)]
         for each in here[:place]:
             after = before[before.index(each) :]
-            if each.kind in FILLS and not _is_stepped_on(each, step, after):
+            if each.kind in FILLS and not self._is_stepped_on(each, step, after):
                 return None
         for each in here[place + 1 :]:
             if each.kind is EventKind.CLEAR:
@@ -159,6 +162,7 @@ class LostLosses:
             and each is not step
             and _is_in_round(each, step)
             and not mine.isdisjoint(each.event.buckets)
+            and self._meets(step, each)
         ]
         order = self._buckets.happenings
         filled = [
@@ -167,7 +171,7 @@ class LostLosses:
             if each in beside
             and (each.frames == step.frames or each.guards <= step.guards)
             and each.kind in FILLS
-            and not _is_of_another(each, step, order)
+            and not self._is_of_another(each, step, order)
         ]
         given = any(  # by hand, to parameters that go by another name
             each.kind is EventKind.ASSIGN and not mine.isdisjoint(each.doubted)
@@ -195,7 +199,7 @@ class LostLosses:
         again = [
             each
             for each in after
-            if each in beside and each.kind in FILLS and not _is_of_another(each, step, order)
+            if each in beside and each.kind in FILLS and not self._is_of_another(each, step, order)
         ]
         if again and step not in after:  # the next round steps on that one
             return None
@@ -211,7 +215,7 @@ class LostLosses:
         return all(
             each.optimizer is None or each.optimizer is step.optimizer
             for each in self._buckets.happenings
-            if _is_in_round(each, step)
+            if _is_in_round(each, step) and self._meets(step, each)
         )
 
     def _cleared_at(self, backward: Spot, buckets: tuple[str, ...]) -> Spot | None:
@@ -251,6 +255,26 @@ class LostLosses:
             for number, _ in reached.get(bucket, ()):
                 yield self._flow.states[number][0]
 
+    def _is_of_another(self, loss: Happening, step: Happening, order: list[Happening]) -> bool:
+        """Does another optimizer step on a loss that is not seen to fill this one?"""
+        assert loss.event is not None and step.event is not None
+        after = order[order.index(loss) :]
+        return step.event.owner not in loss.event.fills and self._is_stepped_on(loss, step, after)
+
+    def _is_stepped_on(self, loss: Happening, step: Happening, after: list[Happening]) -> bool:
+        """Does another optimizer step after a loss that may be its own, whatever it finds then?"""
+        assert loss.event is not None
+        filled = set(loss.event.buckets)
+        return any(
+            each.kind is EventKind.STEP
+            and each.event is not None
+            and each.loop is loss.loop
+            and (loss.loop is None or self._meets(loss, each))
+            and each.optimizer is not step.optimizer
+            and not filled.isdisjoint(each.event.buckets)
+            for each in after
+        )
+
 
 def _is_in_round(each: Happening, step: Happening) -> bool:
     """Does it happen in the loop of the step, or in one inside it?"""
@@ -268,25 +292,4 @@ def _may_be_used_between(
     return any(
         isinstance(each, Haze) and each.whole and not mine.isdisjoint(each.buckets)
         for each in between
-    )
-
-
-def _is_of_another(loss: Happening, step: Happening, order: list[Happening]) -> bool:
-    """Does another optimizer step on a loss that is not seen to fill this one?"""
-    assert loss.event is not None and step.event is not None
-    after = order[order.index(loss) :]
-    return step.event.owner not in loss.event.fills and _is_stepped_on(loss, step, after)
-
-
-def _is_stepped_on(loss: Happening, step: Happening, after: list[Happening]) -> bool:
-    """Does another optimizer step after a loss that may be its own, whatever it finds then?"""
-    assert loss.event is not None
-    filled = set(loss.event.buckets)
-    return any(
-        each.kind is EventKind.STEP
-        and each.event is not None
-        and each.loop is loss.loop
-        and each.optimizer is not step.optimizer
-        and not filled.isdisjoint(each.event.buckets)
-        for each in after
     )

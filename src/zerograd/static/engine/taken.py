@@ -37,7 +37,11 @@ def takes(text: str) -> bool:
         start = at  # of the word before it
         while start and (text[start - 1].isalnum() or text[start - 1] == "_"):
             start -= 1
-        if _TAKEN.match(text, start) and not _BETWEEN_RANKS.search(text, max(0, start - 80), start):
+        if (
+            _TAKEN.match(text, start)
+            and not _BETWEEN_RANKS.search(text, max(0, start - 80), start)
+            and "#" not in text[text.rfind("\n", 0, start) + 1 : start]  # no comment
+        ):
             return True
         at = text.find(".grad", at + 1)
     return "_grad" in text and bool(_KEPT.search(text))

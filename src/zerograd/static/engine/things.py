@@ -12,6 +12,7 @@ from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.doing import is_emptying
 from zerograd.static.engine.emit import emit, is_false
 from zerograd.static.engine.frame import Frame, path_of
+from zerograd.static.engine.handed import is_handed_a_loss
 from zerograd.static.engine.ir import Haze
 from zerograd.static.engine.keepers import ask, ask_for_gradients, ask_to_train, ask_trusted
 from zerograd.static.engine.keys import keys_of
@@ -20,7 +21,6 @@ from zerograd.static.engine.scalers import scaler_method
 from zerograd.static.engine.training import (
     clear,
     fill,
-    is_handed_a_loss,
     manual_backward,
     optimizer_method,
 )

@@ -13,6 +13,12 @@ from zerograd.static.engine.clips import clip
 from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.emit import emit, is_false, is_lacking, is_part
 from zerograd.static.engine.frame import Frame, path_of
+from zerograd.static.engine.handed import (
+    goes_back_itself,
+    handed_scaler,
+    is_context,
+    is_handed_gradients,
+)
 from zerograd.static.engine.ir import Block, Haze, Loop, happens
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.prepared import prepared
@@ -27,7 +33,6 @@ from zerograd.static.engine.values import (
     Named,
     Optimizer,
     Params,
-    Scaler,
     Tensor,
     Value,
     leaves_of,
@@ -39,7 +44,6 @@ from zerograd.static.engine.words import (
     is_half_a_step,
     is_only_a_scheduler,
     is_optimizer_name,
-    is_scaler_name,
     is_step_name,
     words_of,
 )
@@ -59,8 +63,6 @@ _COLLECTING = frozenset(
         "add",
     )
 )
-_GRADIENTS = frozenset(("grads", "gradients"))
-_LOSSES = frozenset(("loss", "losses", "closure", "fn", "func", "objective"))
 _SHORT = 50
 _CLEARABLE = (Optimizer, Module, Instance, Named, Params, Leaf, Gradient)
 
@@ -244,13 +246,13 @@ def optimizer_method(
         _one_of_several(frame, node, optimizer, told.value, arguments)
         return NOTHING
     if name == "step":
-        if _is_handed_gradients(node):
+        if is_handed_gradients(node):
             frame.emit(Haze(keys_of(optimizer), whole=True))  # those, and not what .grad holds
-        elif is_handed_a_loss(arguments) and not _is_handed_a_number(optimizer, arguments):
+        elif goes_back_itself(frame, node, optimizer, arguments):
             # A closure that is not seen, or losses: then it goes back, and perhaps clears, itself,
             # and what the losses reach may be more than it holds.
             frame.emit(Haze(None, whole=True))
-        elif not _is_context(frame, arguments):
+        elif not is_context(arguments):
             step(frame, node, optimizer, arguments, receiver)
     elif clears_by_name(name):
         clear(frame, node, optimizer, arguments)
@@ -274,7 +276,7 @@ def optimizer_method(
             optimizer.keys |= keys_of(arguments.first())
         optimizer.groups += bool(optimizer.groups)
     elif is_step_name(name):
-        step(frame, node, optimizer, arguments, receiver, scaler=_handed_scaler(arguments))
+        step(frame, node, optimizer, arguments, receiver, scaler=handed_scaler(arguments))
         wipes = arguments.named.get("zero_grad")
         if wipes is not None and not is_false(wipes):
             clear(frame, node, optimizer, Arguments.none())
@@ -304,7 +306,7 @@ def _one_of_several(
     if node.func.attr == "zero_grad":
         clear(frame, node, one, Arguments.none())
         return
-    scaler = _handed_scaler(arguments)
+    scaler = handed_scaler(arguments)
     step(frame, node, one, Arguments.none(), receiver, scaler=scaler)
     if scaler:  # who is handed the scaler updates it, too
         emit(frame, EventKind.SCALER_UPDATE, node, scaler=scaler, keys=None)
@@ -333,53 +335,6 @@ def _apply(
         step(frame, node, optimizer, Arguments.none(), receiver)
     else:
         frame.emit(Haze(keys_of(optimizer), whole=True))
-
-
-def _is_handed_gradients(node: ast.Call) -> bool:
-    """`optimizer.step(model.named_gradients())`: is it told what to step on?"""
-    given = [*node.args, *(each.value for each in node.keywords)]
-    named = [each.func if isinstance(each, ast.Call) else each for each in given]
-    words = [words_of(path_of(each)) for each in named]
-    words += [words_of(each.arg) for each in node.keywords if each.arg]
-    return any(not _GRADIENTS.isdisjoint(each) for each in words)
-
-
-def _handed_scaler(arguments: Arguments) -> str:
-    """`optimizers.scaler_step_all(scaler)`: return the scaler that such a step goes through."""
-    for each in (leaf for value in arguments.all() for leaf in leaves_of(value)):
-        if isinstance(each, Scaler) and each.live:
-            return each.key
-        if isinstance(each, Named) and is_scaler_name(each.path):
-            return each.path
-    return ""
-
-
-def is_handed_a_loss(arguments: Arguments) -> bool:
-    """Is the first argument a loss, or several, or by its name one or a closure that makes one?
-
-    What is handed more than that is handed what the loss is computed from: DARTS' architects.
-    """
-    if "loss" in arguments.named or len(arguments.positional) > 2:
-        return True
-    first = arguments.first() if arguments.positional else arguments.named.get("closure", NOTHING)
-    if isinstance(first, Named):
-        return not _LOSSES.isdisjoint(words_of(first.path))
-    return any(isinstance(each, Tensor) for each in leaves_of(first))
-
-
-def _is_handed_a_number(optimizer: Optimizer, arguments: Arguments) -> bool:
-    """Is it `opt.step(total)` of one of torch's own, where `opt`'s scheduler was meant?
-
-    Theirs take a closure and nothing else. A sum of `loss.item()` is none, and goes nowhere back.
-    """
-    first = arguments.first()
-    return optimizer.of_torch and type(first) is Tensor and not (first.deps or first.leaves)
-
-
-def _is_context(frame: Frame, arguments: Arguments) -> bool:
-    """`opt.step(context_id)` of distributed autograd keeps its gradients elsewhere."""
-    first = arguments.positional[0] if arguments.positional else None
-    return isinstance(first, Named) and "context" in first.path
 
 
 def accelerator_method(
