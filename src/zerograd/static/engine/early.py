@@ -10,6 +10,7 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.state import BucketState, Contribution, Phase
 from zerograd.static.engine.conditions import SYNC
 from zerograd.static.engine.ir import Happening, Loop
+from zerograd.static.engine.meetings import Meetings
 from zerograd.static.engine.steppers import Steppers, loops_around
 from zerograd.static.engine.taken import is_unused, takes
 from zerograd.static.engine.window import is_before_the_window, must_be_one, starts_a_window
@@ -39,6 +40,7 @@ class EarlyClears(Steppers):
     ) -> None:
         super().__init__(buckets, flow, atoms)
         self._program = program
+        self._meetings = Meetings(program, flow, atoms)
         self._late: set[int] = set()  # clears that come just before the last loss of a window
         self._inner: set[int] = set()  # clears in each round of a loop with the step behind it
         self._assigned = {
@@ -259,7 +261,7 @@ class EarlyClears(Steppers):
             ]
             if not counters or self._steps_within(each.optimizer.key, each.loop):
                 continue
-            if self._may_meet(node, each):
+            if self._meetings.may_meet(node, each):
                 for key in counters:
                     yield each.optimizer.key, key, each.guards | each.behind
 
@@ -278,21 +280,6 @@ class EarlyClears(Steppers):
             and (loop.pseudo or loop in loops_around(each.loop))
             for each in self._buckets.happenings
         )
-
-    def _may_meet(self, clear: Happening, step: Happening) -> bool:
-        """May one run come to both: does no condition that stays keep them apart?"""
-        loop = clear.loop
-        assert loop is not None
-        fixed = {n for n, key in self._keys.items() if not self._program.varies(loop, key)}
-        here, there = (
-            {
-                frozenset(each for each in literals if each >= 0 and each // 2 in fixed)
-                for pairs in self._flow.reached.get(id(node), {}).values()
-                for _, literals in pairs
-            }
-            for node in (clear, step)
-        )
-        return any(all(each ^ 1 not in other for each in one) for one in here for other in there)
 
     def _comes_with_the_step(self, node: Happening, literal: int) -> bool:
         """Is it reached only where the owner steps in the same round?"""

@@ -80,7 +80,7 @@ class Judgement(Leaks):
     ) -> None:
         super().__init__(program, buckets, flow, atoms)
         self._opposed = Opposed(buckets, flow)
-        self._losses = LostLosses(buckets, flow, self._may_meet)
+        self._losses = LostLosses(buckets, flow, self._meetings)
         self._doubted = doubted  # the loop around it is assumed, and others may clear
         self._spelled: dict[frozenset[int], frozenset[Literal]] = {}  # by their numbers
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,17 +16,16 @@ from zerograd.static.engine.taken import is_taken_by_hand
 if TYPE_CHECKING:
     from zerograd.static.engine.buckets import Buckets
     from zerograd.static.engine.flow import Flow
+    from zerograd.static.engine.meetings import Meetings
 
 
 class LostLosses:
     """The losses of one root that no step has used when they are cleared."""
 
-    def __init__(
-        self, buckets: Buckets, flow: Flow, meets: Callable[[Happening, Happening], bool]
-    ) -> None:
+    def __init__(self, buckets: Buckets, flow: Flow, meetings: Meetings) -> None:
         self._buckets = buckets
         self._flow = flow
-        self._meets = meets  # may one run come to both of two events?
+        self._meetings = meetings
 
     def taken(self, step: Happening, buckets: tuple[str, ...]) -> BucketState | None:
         """Return a state in which a loss was cleared after another optimizer's step."""
@@ -162,7 +161,7 @@ class LostLosses:
             and each is not step
             and _is_in_round(each, step)
             and not mine.isdisjoint(each.event.buckets)
-            and self._meets(step, each)
+            and self._meetings.may_meet(step, each)
         ]
         order = self._buckets.happenings
         filled = [
@@ -215,7 +214,7 @@ class LostLosses:
         return all(
             each.optimizer is None or each.optimizer is step.optimizer
             for each in self._buckets.happenings
-            if _is_in_round(each, step) and self._meets(step, each)
+            if _is_in_round(each, step) and self._meetings.may_meet(step, each)
         )
 
     def _cleared_at(self, backward: Spot, buckets: tuple[str, ...]) -> Spot | None:
@@ -269,7 +268,7 @@ class LostLosses:
             each.kind is EventKind.STEP
             and each.event is not None
             and each.loop is loss.loop
-            and (loss.loop is None or self._meets(loss, each))
+            and (loss.loop is None or self._meetings.may_meet(loss, each))
             and each.optimizer is not step.optimizer
             and not filled.isdisjoint(each.event.buckets)
             for each in after
