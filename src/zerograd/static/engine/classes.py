@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.kinds import kinds_of
 from zerograd.static.engine.refusals import refused
 from zerograd.static.engine.stores import targets
 
@@ -19,7 +20,10 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 class ClassUnit:
     """A class: its methods by name and which method assigns which attribute."""
 
-    __slots__ = ("_assigners", "_flags", "_refused", "bases", "methods", "name", "node", "unit")
+    __slots__ = (
+        *("_assigners", "_flags", "_kinds", "_refused", "bases", "methods", "name", "node"),
+        "unit",
+    )
 
     def __init__(self, node: ast.ClassDef, unit: Unit) -> None:
         self.node = node
@@ -31,6 +35,7 @@ class ClassUnit:
         }
         self._assigners: dict[str, list[str]] | None = None
         self._flags: dict[str, bool] | None = None
+        self._kinds: dict[str, object] | None = None
         self._refused: dict[str, set[str]] | None = None
 
     def close(self) -> None:
@@ -88,6 +93,13 @@ class ClassUnit:
                 if isinstance(target, ast.Name)
             }
         return self._flags
+
+    @property
+    def kinds(self) -> dict[str, object]:
+        """What an enumeration tells apart: each name, and what is only its own."""
+        if self._kinds is None:
+            self._kinds = kinds_of(self.node)
+        return self._kinds
 
     def refused(self) -> dict[str, set[str]]:
         """Return the attributes that its methods do not allow, and which of them do not."""

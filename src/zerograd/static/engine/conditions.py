@@ -14,7 +14,7 @@ from zerograd.static.engine.atoms import Atom, atom_of, setting_of
 from zerograd.static.engine.branches import ALWAYS, NEVER, Test, combined
 from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.companions import asked_with
-from zerograd.static.engine.definitions import Function, Instance
+from zerograd.static.engine.definitions import Class, Function, Instance
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.membership import asks_for_more, is_container_of, is_member
 from zerograd.static.engine.remainders import OPPOSITE, is_modulo, is_of_one, is_one
@@ -267,16 +267,26 @@ def _is_main(left: ast.expr, right: ast.expr) -> bool:
 def _folded(
     frame: Frame, left: ast.expr, operator: type[ast.cmpop], right: ast.expr
 ) -> Test | None:
-    """Decide `phase == "train"` where phase is known to be a constant."""
-    if operator not in (ast.Eq, ast.NotEq) or not isinstance(right, ast.Constant):
+    """Decide `phase == "train"`, `phase is Phase.TRAIN`, where phase is known to be a constant."""
+    if operator not in (ast.Eq, ast.NotEq, ast.Is, ast.IsNot):
+        return None
+    asked = right.value if isinstance(right, ast.Constant) else _kind(frame, right)
+    if asked is None:
         return None
     value = frame.lookup(left.id) if isinstance(left, ast.Name) else None
     if isinstance(left, ast.Constant):
         value = Constant(left.value)
     if not isinstance(value, Constant) or not isinstance(value.value, str | int):
         return None
-    same = value.value == right.value
-    return ALWAYS if same is (operator is ast.Eq) else NEVER
+    return ALWAYS if (value.value == asked) is (operator in (ast.Eq, ast.Is)) else NEVER
+
+
+def _kind(frame: Frame, node: ast.expr) -> object:
+    """Return what `Phase.TRAIN` stands for, or None."""
+    if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+        return None
+    cls = frame.lookup(node.value.id)
+    return cls.unit.kinds.get(node.attr) if isinstance(cls, Class) else None
 
 
 def _asked_type(node: ast.expr) -> ast.expr | None:

@@ -94,7 +94,8 @@ class Lineage(Names):
             if method is not None:
                 bound = base if has_decorator(method, "classmethod") else None
                 return Function(method, cls.unit, bound=bound, owner=cls)
-        return NOTHING
+        kinds = base.unit.kinds
+        return Constant(kinds[name]) if name in kinds else NOTHING
 
     def overridden(self, instance: Instance, name: str) -> Constant | None:
         """Return a flag that a class sets in its body otherwise than the classes above it.
