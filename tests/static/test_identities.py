@@ -171,6 +171,16 @@ NETWORKS = {
         "net = Net()",
         *("net.heads[0]", "net.heads[1]"),
     ),
+    "a namespace": (
+        "from types import SimpleNamespace",
+        "m = SimpleNamespace(a=nn.Linear(3, 3), b=nn.Linear(3, 3))",
+        *("m.a", "m.b"),
+    ),
+    "a namespace, set": (
+        "from types import SimpleNamespace",
+        "m = SimpleNamespace(a=nn.Linear(3, 3))\nm.b = nn.Linear(3, 3)",
+        *("m.a", "m.b"),
+    ),
     "a named tuple": (
         "from collections import namedtuple\nPair = namedtuple('Pair', 'a b')",
         "p = Pair(nn.Linear(3, 3), nn.Linear(3, 3))",
@@ -186,6 +196,12 @@ NETWORKS = {
         ("a list", "agents = [Agent(1), Agent(2)]", "agents[0]", "agents[1]"),
         ("a comprehension", "agents = [Agent(i) for i in range(2)]", "agents[0]", "agents[1]"),
         ("a dict", "agents = {n: Agent(n) for n in ('p', 'q')}", "agents['p']", "agents['q']"),
+        (
+            "one name",
+            "agents = []\nagent = Agent(1)\nagents.append(agent)\nagent = Agent(2)\n"
+            "agents.append(agent)",
+            *("agents[0]", "agents[1]"),
+        ),
         (
             "appended",
             "agents = []\nfor i in cfg.names:\n    agent = Agent(i)\n    agents.append(agent)",

@@ -16,6 +16,7 @@ from zerograd.static.engine.endings import is_empty
 from zerograd.static.engine.frame import Frame, plain_name
 from zerograd.static.engine.gradients import gradient_method, set_gradient, sets_gradient
 from zerograd.static.engine.groups import Groups
+from zerograd.static.engine.implied import handed_through
 from zerograd.static.engine.ir import Haze, has_effect
 from zerograd.static.engine.items import items_by, mapped
 from zerograd.static.engine.keepers import ask_by_name, ask_made, hand_trainer, kept_above, tell
@@ -338,6 +339,9 @@ def _instance_method(
         return forward(frame, frozenset((value.path,)), arguments)  # self.BCE_loss: no class
     if value is not None and not (isinstance(value, Named) and _is_of_torch(name)):
         return _call_value(frame, node, value)
+    inner = handed_through(frame, base)
+    if isinstance(inner, Optimizer | Module | Instance):
+        return _method(frame, node, inner, name)
     return _framework_method(frame, node, base, name, arguments)
 
 
@@ -376,6 +380,8 @@ def _container_method(
             return NOTHING
         if name in OF_MODULES and not base.open and keys_of(base):  # of a ModuleList
             return thing_method(frame, node, base, name, arguments)
+    elif name in base.items and not hasattr(dict, name):  # a namespace
+        return _call_value(frame, node, base.items[name])
     return items_by(frame, base, name, arguments)
 
 

@@ -18,6 +18,7 @@ from zerograd.static.engine.items import depend_on_order, items_of
 from zerograd.static.engine.keys import keys_of
 from zerograd.static.engine.prepared import prepared
 from zerograd.static.engine.values import (
+    MADE,
     NOTHING,
     Accelerator,
     Bound,
@@ -205,6 +206,12 @@ def _rows(frame: Frame, dotted: str, arguments: Arguments) -> Value:
     return _zipped(dotted.rpartition(".")[2], arguments)
 
 
+def _named(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+    """A namespace of things that last is as good as a dict; one of settings is a stranger."""
+    lasting = any(frame.program.is_lasting(each) for each in arguments.named.values())
+    return _mapping(frame, dotted, arguments) if lasting else MADE
+
+
 def _mapping(frame: Frame, dotted: str, arguments: Arguments) -> Value:
     return Mapping(dict(arguments.named.items()))
 
@@ -379,6 +386,8 @@ _BY_NAME: dict[str, Reader] = {
     "zip": _rows,
     "enumerate": _rows,
     "dict": _mapping,
+    "SimpleNamespace": _named,
+    "Namespace": _named,
     "partial": _partial,
     "getattr": _got,
     "Accelerator": _accelerator,

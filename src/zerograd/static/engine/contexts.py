@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable
 
 from zerograd.static.engine.arguments import Arguments
-from zerograd.static.engine.assignments import bind
+from zerograd.static.engine.binding import bind
 from zerograd.static.engine.definitions import Instance
 from zerograd.static.engine.expressions import evaluate
 from zerograd.static.engine.frame import Frame, path_of

@@ -10,7 +10,9 @@ import ast
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.arguments import Arguments
+from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.definitions import Instance
+from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.values import Value
 
 if TYPE_CHECKING:
@@ -24,3 +26,17 @@ def implied(frame: Frame, node: ast.AST, owner: Value, name: str, *given: Value)
         return None
     method = program.implied(owner, name)
     return program.invoke(frame, node, method, Arguments([*given], {})) if method else None
+
+
+def handed_through(frame: Frame, owner: Instance) -> Value | None:
+    """Return what an object asks for all that it does not have itself.
+
+    `def __getattr__(self, name): return getattr(self.inner, name)`
+    """
+    method = frame.program.method(owner, "__getattr__")
+    body = method.node.body if method is not None and isinstance(method.node, FunctionNode) else []
+    asked = body[-1].value if body and isinstance(body[-1], ast.Return) else None
+    if not isinstance(asked, ast.Call) or path_of(asked.func) != "getattr":
+        return None
+    inner = path_of(asked.args[0]).removeprefix("self.") if asked.args else ""
+    return frame.program.instance_attribute(owner, inner) if inner.isidentifier() else None

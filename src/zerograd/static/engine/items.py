@@ -100,6 +100,8 @@ def items_by(frame: Frame, base: Several | Mapping, name: str, arguments: Argume
             return Several([Several([Constant(key), item]) for key, item in base.items.items()])
         if name in ("get", "pop") and isinstance(first, Constant):
             return base.items.get(first.value, NOTHING)
+        if name == "setdefault" and isinstance(first, Constant):
+            return base.items.setdefault(first.value, arguments.all()[-1])
         if name == "update":
             base.items.update(first.items if isinstance(first, Mapping) else {})
             base.items.update(arguments.named)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 
 from zerograd.lifecycle.events import EventKind
-from zerograd.static.engine.assignments import bind
+from zerograd.static.engine.binding import bind
 from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.conditions import test_of
 from zerograd.static.engine.definitions import Function, Instance

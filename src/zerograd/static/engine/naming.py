@@ -117,7 +117,7 @@ class Naming(Ties, Progress):
         if isinstance(value, Optimizer):
             self._tell_apart(value)
             self._optimizers.add(value.key)
-        elif alone and not (isinstance(value, Instance) and value.held):
+        elif not value.held if isinstance(value, Instance) else alone:
             value.key = self._apart(value.key)
         if alone and isinstance(value, Module | Leaf | Instance):
             self.made.add(value.key)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from zerograd.static.engine.answering import class_of_parameter
 from zerograd.static.engine.arguments import Arguments
-from zerograd.static.engine.assignments import bind
 from zerograd.static.engine.attributes import attribute
+from zerograd.static.engine.binding import bind
 from zerograd.static.engine.classes import FunctionNode
 from zerograd.static.engine.decorators import (
     has_decorator,

@@ -21,6 +21,8 @@ _FUNCTIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef))
 _PLAINLY = re.compile(r"(?i)\b\w*loss\w*\.backward\(")
 _CLEARING = re.compile(r"zero_grads?\(|clear_grads?\(|\.grad(\.data)?(\s*=\s*None|\.zero_)")
 
+_ASKED_AS_NETWORK = re.compile(r"\.(\w+)\.(?:zero_grad|(?:named_)?parameters)\(")
+
 
 class Unit:
     """A module as the engine reads it."""
@@ -37,6 +39,7 @@ class Unit:
         "_in_buffers",
         "_leading",
         "_lines",
+        "_networks",
         "_parts",
         "_pieces",
         "_places",
@@ -76,6 +79,7 @@ class Unit:
         self._leading: LeadingLines | None = None
         self._places: Places | None = None
         self._gradient_rows: list[int] | None = None
+        self._networks: frozenset[str] | None = None
         self._collect(source.tree.body)
 
     def close(self) -> None:
@@ -253,6 +257,13 @@ class Unit:
         first: int = node.lineno  # type: ignore[attr-defined]
         last: int = node.end_lineno  # type: ignore[attr-defined]
         return text in (self._lines[first - 1] if first == last else self.text_of(node))
+
+    @property
+    def networks(self) -> frozenset[str]:
+        """The names of parts that are networks: `D` by `m.D.parameters()`."""
+        if self._networks is None:
+            self._networks = frozenset(_ASKED_AS_NETWORK.findall(self.source.text))
+        return self._networks
 
     def mentions_gradient(self, node: ast.AST) -> bool:
         """Does an expression read some `.grad`? Few lines of a file do."""
