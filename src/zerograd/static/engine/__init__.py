@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding, in_order
+from zerograd.static.engine.abandoned import never_stepped
 from zerograd.static.engine.asked import Asked
 from zerograd.static.engine.belated import changed_after_step
 from zerograd.static.engine.buckets import Buckets
@@ -105,6 +106,7 @@ def _findings(program: Program) -> Outcome:
     findings.extend(stepped_unfilled(program))
     findings.extend(clipped_in_hooks(program))
     findings.extend(kept_while_growing(program))
+    findings.extend(never_stepped(program, findings))
     findings.extend(backward_of_a_copy(program))
     findings.extend(computed_used(program, findings))
     findings = without_entrusted(program, findings)
