@@ -102,6 +102,27 @@ def test_what_can_be_written_is_left_as_it_is_until_then(tmp_path):
     assert there.read_text(encoding="utf-8") == "before"
 
 
+@pytest.mark.parametrize("there", [True, False], ids=["goes", "comes"])
+def test_ranks_that_ask_at_once_refuse_nothing_and_leave_nothing(tmp_path, monkeypatch, there):
+    path, looks = tmp_path / "findings.json", []
+    look = Path.exists
+    if there:
+        path.touch()
+
+    def another_rank_asks_too(self, **more):
+        answer = look(self, **more)
+        looks.append(answer)
+        if len(looks) == 2:  # the last look before it is opened
+            path.unlink() if there else path.touch()
+        return answer
+
+    monkeypatch.setattr(Path, "exists", another_rank_asks_too)
+    check_writable(path)
+    monkeypatch.undo()
+    assert looks == [there, there]
+    assert path.exists() is not there  # as the other rank has left it
+
+
 def test_a_link_is_written_through(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "real")
     check_writable(tmp_path / "link")

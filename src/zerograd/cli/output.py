@@ -72,7 +72,8 @@ def check_writable(path: Path | None, option: str = "--output") -> None:
         if path.exists() and not path.is_file() and not path.is_dir():
             return  # a pipe, which would wait for its reader, or a device
         if path.exists():
-            path.open("ab").close()
+            with contextlib.suppress(FileNotFoundError):  # another rank has just asked the same
+                os.close(os.open(path, os.O_WRONLY))  # makes none, as "ab" would
         else:
             real = Path(os.path.realpath(path))  # a link may lead to what is not there yet
             with contextlib.suppress(FileExistsError):  # another rank asks the same just now
