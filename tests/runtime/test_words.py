@@ -38,6 +38,17 @@ def test_an_optimizer_is_not_called_by_the_name_of_what_trains(call, name):
     assert _receiver(call) == name
 
 
+def test_one_name_for_two_optimizers_is_no_name():
+    one, other = nn.Linear(2, 1), nn.Linear(2, 1)
+    opt_one, opt_other = (torch.optim.SGD(each.parameters(), 0.1) for each in (one, other))
+    with watch(policy="collect") as watching:
+        for _ in range(4):
+            (one(torch.ones(1, 2)) + other(torch.ones(1, 2))).sum().backward()
+            for opt in (opt_one, opt_other):
+                opt.step()
+    assert {each.message.partition(" ")[0] for each in watching.findings} == {"opt_one.step()"}
+
+
 # Weights that are updated by hand.
 
 

@@ -79,16 +79,19 @@ def has_networks() -> bool:
     return any(next(_parameters_of(module), None) is not None for module in _outermost_modules())
 
 
-def name_in_frames(thing: Any, *, within: bool = False) -> str:
+def name_in_frames(thing: Any, *, within: bool = False, known_as: str = "") -> str:
     """Return the variable that holds `thing` in the nearest frame that has one, or "".
+
+    Of several it is the first: `for opt in (opt_g, opt_d)` has one name for both of them.
 
     Args:
         within: look into the variables too: `self.opt`, `opts["g"]`.
+        known_as: only where this variable holds it as well.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         try:
-            name = _name_in(frame, thing, within)
+            name = _name_in(frame, thing, within, known_as)
         except Exception:  # a variable's own code failed, or another thread changed what it holds
             name = ""
         if name:
@@ -97,11 +100,13 @@ def name_in_frames(thing: Any, *, within: bool = False) -> str:
     return ""
 
 
-def _name_in(frame: FrameType, thing: Any, within: bool) -> str:
+def _name_in(frame: FrameType, thing: Any, within: bool, known_as: str) -> str:
     if frame.f_globals.get("__name__", "").startswith(("zerograd.", "torch.")):
         return ""
     variables = frame.f_locals
     try:
+        if known_as and variables.get(known_as) is not thing:
+            return ""
         for name, value in variables.items():
             if value is thing:
                 return name

@@ -231,7 +231,9 @@ class Recorder(Feeding):
 
     def call(self, owner: Owner, name: str) -> None:
         """Take note of the user's name for an owner."""
-        owner.display = self.names[owner.name] = name
+        optimizer = owner.ref()
+        here = name_in_frames(optimizer, known_as=name) if name.isidentifier() else ""
+        owner.display = self.names[owner.name] = name = here or name
         if self.others is not None:
             self.others.owner_begins(name)
 
