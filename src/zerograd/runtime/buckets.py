@@ -31,6 +31,7 @@ class Bucket:
     __slots__ = (
         "__weakref__",
         "bit",
+        "by_hand",
         "canary",
         "clipped",
         "doubt",
@@ -46,6 +47,7 @@ class Bucket:
         "print_before",
         "ref",
         "sharded",
+        "sighted",
         "stale_norm",
         "suspect",
         "thread",
@@ -72,6 +74,9 @@ class Bucket:
         self.moved_at: int | None = None  # version of the canary itself: is it changed by hand?
         self.print_before: float | None = None  # of the canary's values, where they are compared
         self.goes_back = False  # is somebody suspected to restore it after a step?
+        # The canary's version and values when gradients that no step has used were first cleared.
+        self.sighted: tuple[int, float | None] | None = None
+        self.by_hand = False  # has it changed since?
         self.thread = threading.get_ident()  # the one that last filled, cleared or stepped it
         self.elect()
 

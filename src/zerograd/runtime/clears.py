@@ -36,7 +36,10 @@ class Clears:
         dropped = [each for each in recorder.partition.buckets if each.bit & mask]
         dropped = [each for each in dropped if each.name in unused]
         if dropped:
-            self._finite = recorder.looks.is_finite(dropped, recorder.sites.here(3))
+            site = recorder.sites.here(3)
+            self._finite = recorder.looks.is_finite(dropped, site)
+            for bucket in dropped:
+                recorder.leaves.sight(bucket, site)
 
     def ends(self, holder: Any, to_none: bool) -> None:
         finite, self._finite = self._finite, True
@@ -56,7 +59,8 @@ class Clears:
         if owner is not None and not owner.display:
             recorder.call(owner, site.receiver)
         name = owner.name if owner is not None else site.receiver
-        key = (EventKind.CLEAR, site, name, mask, to_none, finite)
+        closure = recorder.steps.filling_closure()
+        key = (EventKind.CLEAR, site, name, mask, to_none, finite, closure)
         symbol = recorder.symbols.get(key)
         if symbol is None:
             event = Event(
@@ -66,7 +70,7 @@ class Clears:
                 recorder.names_of(mask),
                 site.text,
                 to_none=to_none,
-                inside=is_inside(holder),
+                inside=is_inside(holder, closure),
                 finite=finite,
                 chosen=is_chosen(),
             )
@@ -74,7 +78,8 @@ class Clears:
         recorder.feed(symbol)
 
 
-def _code_of(value: Any) -> CodeType | None:
+def code_of(value: Any) -> CodeType | None:
+    """Return the code of a function, the innermost one where it is wrapped."""
     try:
         code = getattr(inspect.unwrap(value), "__code__", None)
     except Exception:  # an object that pretends to have every attribute
@@ -82,13 +87,17 @@ def _code_of(value: Any) -> CodeType | None:
     return code if isinstance(code, CodeType) else None
 
 
-def is_inside(holder: Any) -> bool:
-    """Is the clear that goes on called by a method of the optimizer itself, as SAM's is?"""
+def is_inside(holder: Any, closure: CodeType | None) -> bool:
+    """Is the clear that goes on called by a method of the optimizer itself, as SAM's is?
+
+    Args:
+        closure: of the user's, which the optimizer has called; what that calls is the user's too.
+    """
     if isinstance(holder, Module):
         return False
     # Wrappers share their code among many functions; only the innermost tells who is running.
     codes = {
-        _code_of(value)
+        code_of(value)
         for kind in type(holder).__mro__
         for name, value in vars(kind).items()
         if name != "zero_grad" and callable(value)
@@ -96,6 +105,8 @@ def is_inside(holder: Any) -> bool:
     codes.discard(None)
     frame = sys._getframe(2).f_back
     while frame is not None:
+        if frame.f_code is closure:
+            return False
         if frame.f_code in codes:
             return True
         frame = frame.f_back

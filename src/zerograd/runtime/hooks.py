@@ -228,7 +228,7 @@ def _ticking() -> tuple[Any, Any, Any, Callable[[Ride | Standstill], None]]:
             return None
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         for listener in _listeners:
-            listener.step_begins(optimizer, closure is not None)
+            listener.step_begins(optimizer, closure)
         if closure is None or not callable(closure):
             return None
         if torch_facts.steps_around(id(optimizer)) > 1:

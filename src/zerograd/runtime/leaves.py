@@ -149,6 +149,19 @@ class Leaves:
             if self._last_site is not None and not bucket.owners and bucket.name in node.filled:
                 self.was_updated(bucket, self._last_site)
 
+    def sight(self, bucket: Bucket, site: Site) -> None:
+        """Look whether parameters change whose gradients are cleared with no step on them."""
+        leaf, looks = bucket.canary(), self._recorder.looks
+        if leaf is None or bucket.by_hand:
+            return
+        if bucket.sighted is None:
+            bucket.sighted = (leaf._version, looks.fingerprint(leaf))
+            return
+        version, values = bucket.sighted
+        bucket.by_hand = version != leaf._version or (
+            looks.is_due_at(bucket, site) and values != looks.fingerprint(leaf)
+        )
+
     def _let_go_of_the_dead(self) -> None:
         """Make room: judge the buckets whose leaves are all gone, and watch them no more."""
         dead = [each for each in self._watched if not each.parameters() and not each.owners]

@@ -14,7 +14,7 @@ import torch
 
 from zerograd.errors import GradientError, GradientWarning
 from zerograd.lifecycle.allow import Allowance, read_allowances
-from zerograd.lifecycle.events import Event, Spot
+from zerograd.lifecycle.events import Event, EventKind, Spot
 from zerograd.lifecycle.findings import Finding, Live, TrailStep, in_order
 from zerograd.lifecycle.rule import Severity
 from zerograd.rules.stale_gradient import by_hand
@@ -58,6 +58,7 @@ class Ledger:
         self._owners: dict[tuple[str, Spot], str] = {}  # of what was found, by our own names
         self._tries: dict[tuple[str, Spot], int] = {}  # to tell what did not hold up
         self._dropped: set[tuple[str, Spot]] = set()  # hidden or allowed
+        self._clipped_for: set[str] = set()  # owners that clip between two steps on the same
         self._allowances: dict[str, tuple[Allowance, ...]] = {}
         self.recorder: Recorder | None = None
 
@@ -80,6 +81,7 @@ class Ledger:
         if len(self._dropped) >= MOST_PLACES or len(self._tries) >= MOST_PLACES:
             self._dropped.clear()
             self._tries.clear()
+            self._clipped_for.clear()
         if finding.rule.code not in self._shown and finding.rule.severity is Severity.NOTE:
             self._dropped.add(key)
             return
@@ -94,6 +96,8 @@ class Ledger:
         if event is None and finding.rule.code == "ZG302" and self._is_told(finding):
             return
         buckets = self._buckets(finding, event)
+        if finding.rule.code == "ZG203" and any(each.by_hand for each in buckets):
+            return  # the optimizer is there to clear them
         if event is not None and not self._holds_up(finding, event, buckets):
             return
         self._enter(self._in_words(finding, buckets, event), finding.owner)
@@ -155,6 +159,10 @@ class Ledger:
         if recorder is None or not buckets:
             return True
         code, looks = finding.rule.code, recorder.looks
+        if code == "ZG402" and any(each.clipped for each in buckets):
+            self._clipped_for.add(finding.owner)
+        if code == "ZG304" and event.kind is EventKind.CLIP and self._may_be_in_time(finding):
+            return False
         if code in _ON_NOTHING:
             # Values may have come by a way that moves no counter.
             return not any(bucket.gradients(1) and looks.norm(bucket) > 0 for bucket in buckets)
@@ -187,6 +195,10 @@ class Ledger:
         for bucket in buckets:
             looks.suspect(bucket)
         return False
+
+    def _may_be_in_time(self, clip: Finding) -> bool:
+        """Does a second step come, for which the clip is in time? One round tells."""
+        return self._tries[clip.key] == 1 or clip.owner in self._clipped_for
 
     def _buckets(self, finding: Finding, event: Event | None) -> list[Bucket]:
         if self.recorder is None:

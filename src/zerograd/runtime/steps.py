@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from torch.optim.optimizer import Optimizer
@@ -14,6 +15,7 @@ from zerograd.runtime.buckets import Owner
 from zerograd.runtime.call_site import MOST_SITES, NOWHERE, Site, argument_of
 from zerograd.runtime.callers import is_counted
 from zerograd.runtime.chosen import is_chosen
+from zerograd.runtime.clears import code_of
 from zerograd.runtime.owners import IN_BACKWARD, holds_canary
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ class _Open:
     owner: Owner
     site: Site
     waits: bool = False  # hooks of the user's come before it, which may clear what it would use
+    closure: CodeType | None = None
+    backwards: int = 0  # heard before its closure was last called
 
 
 class Steps:
@@ -38,7 +42,7 @@ class Steps:
         self._open: dict[int, list[_Open]] = {}  # by thread
         self._for_others: dict[Site, bool] = {}
 
-    def begins(self, optimizer: Optimizer, has_closure: bool) -> None:
+    def begins(self, optimizer: Optimizer, closure: Any) -> None:
         recorder = self._recorder
         backwards = recorder.backwards
         backwards.threads.add(backwards.thread())
@@ -61,6 +65,9 @@ class Steps:
             recorder.call(owner, argument_of(site.text) if through else site.receiver)
         outer = next((each.owner for each in stack if each.owner.mask & owner.mask), None)
         opened = _Open(id(optimizer), owner, site)
+        if closure is not None:
+            opened.closure = code_of(closure)
+            opened.backwards = recorder.counts[ride.BACKWARD]
         stack.append(opened)
         if own:
             # It is what the step around it calls of its base class, and has the same hooks.
@@ -68,7 +75,7 @@ class Steps:
             return
         if outer is not None and outer is not owner:
             recorder.owners.stand_for(owner, outer)
-        elif outer is None and not has_closure:
+        elif outer is None and closure is None:
             opened.waits = torch_facts.has_step_hooks(optimizer)
             if not opened.waits:
                 self._take(owner, optimizer, site, is_plain=True)
@@ -118,9 +125,18 @@ class Steps:
         for each in stack:
             if each.number == id(optimizer):
                 self._take(owner, optimizer, each.site)
+                each.backwards = self._recorder.counts[ride.BACKWARD]
                 return
             if each.owner.mask & owner.mask:
                 return  # the inner of two nested steps
+
+    def filling_closure(self) -> CodeType | None:
+        """Return the closure under way, once it has gone backward: what it clears then is lost."""
+        stack = self._open.get(threading.get_ident())
+        if not stack or stack[-1].closure is None:
+            return None
+        has_filled = self._recorder.counts[ride.BACKWARD] > stack[-1].backwards
+        return stack[-1].closure if has_filled else None
 
     def ends(self, optimizer: Optimizer) -> None:
         stack = self._open.get(threading.get_ident())
