@@ -13,6 +13,7 @@ from zerograd.static.engine.classes import ClassUnit, FunctionNode
 from zerograd.static.engine.definitions import Function, Instance
 from zerograd.static.engine.ir import Block, Branch, Happening, happens, walk
 from zerograd.static.engine.keys import keys_of, touches
+from zerograd.static.engine.taken import takes
 from zerograd.static.engine.values import (
     CONTAINERS,
     Module,
@@ -183,7 +184,17 @@ def _is_apart(method: str, name: str, optimizers: frozenset[str]) -> bool:
         for each in (map(re.escape, optimizers.intersection(found)) if told else spelled)
     )
     makes = all(re.search(rf"(?<![\w.]){each}\s*=[^=]", method) for each in spelled)
-    return (bool(spelled) and (trains or makes)) or _trains_others(method, optimizers)
+    apart = bool(spelled) and (trains or makes)
+    return apart or _trains_others(method, optimizers) or _measures(method)
+
+
+def _measures(method: str) -> bool:
+    """Does it clear for a loss of its own, only to read what that fills, and leave it there?
+
+    An estimate of what matters, of Fisher's kind: who goes on after it does not rely on its clear.
+    """
+    last = max((each.end() for each in _CLEARING.finditer(method)), default=0)
+    return ".step(" not in method and method.rfind(".backward(") > last and takes(method)
 
 
 def _trains_others(method: str, optimizers: frozenset[str]) -> bool:

@@ -86,7 +86,12 @@ _SAME = frozenset(
     ]
 )
 _WRAPPERS = frozenset(["prepare_model", "unwrap_model"])  # of who is handed a network
-_CUTS = frozenset(["detach", "item", "tolist", "numpy", "detach_", "clone_detached", "new_tensor"])
+_CUTS = frozenset(
+    [
+        *("detach", "item", "tolist", "numpy", "detach_", "clone_detached"),
+        *("new_tensor", "new_zeros", "new_ones", "new_empty", "new_full"),  # made anew beside it
+    ]
+)
 _OF_TENSORS = frozenset(
     [
         "argmax",
