@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from zerograd.lifecycle.events import Event, EventKind
+from zerograd.lifecycle.events import Event, EventKind, Spot
 from zerograd.static.engine.ir import FILLS, Block, Happening, Haze, Reset, walk
 from zerograd.static.engine.keys import (
     covers,
@@ -83,6 +83,13 @@ class Buckets:
 
     def owners_of(self, bucket: str) -> list[str]:
         return self._owners.get(bucket, [])
+
+    def backward_at(self, spot: Spot) -> Happening | None:
+        """Return the backward that stands there."""
+        for each in self.happenings:
+            if each.kind is EventKind.BACKWARD and each.spot == spot:
+                return each
+        return None
 
     def _assume(self) -> dict[str, str]:
         """Match optimizers of unknown parameters with networks by name: optimizer_D, netD."""

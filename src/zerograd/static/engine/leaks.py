@@ -12,7 +12,9 @@ from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.lifecycle.machine import advance
 from zerograd.lifecycle.state import BucketState, Contribution, Suspicion
 from zerograd.lifecycle.verdicts import Literal
+from zerograd.static.engine.dealt import take_other_outputs, takes_some_outputs
 from zerograd.static.engine.ir import Happening
+from zerograd.static.engine.keys import covers, is_within, spelled
 from zerograd.static.engine.opposed import SEPARATE, Opposed
 from zerograd.static.engine.steppers import loops_around
 from zerograd.static.engine.telling import Telling
@@ -47,6 +49,7 @@ class Leaks(Telling):
                 # Lightning's toggle keeps the other networks out of the loss.
                 meant = meant or "toggle_optimizer(" in node.unit.source.text
                 meant = meant or self._is_parted(bucket)
+                meant = meant or (left is not None and self._is_dealt_out(bucket, left))
                 always = bool(judged) and _is_always(
                     (_is_suspected(state, event.owner), literals) for state, literals in after
                 )
@@ -124,6 +127,15 @@ class Leaks(Telling):
         return bucket in self._buckets.parts or (
             len(owners) > 1 and any(each.picks for each in owners)
         )
+
+    def _is_dealt_out(self, bucket: str, left: Suspicion) -> bool:
+        """Is it a part of a network, and did that loss take other outputs of the whole?"""
+        first, second = (self._buckets.backward_at(each.spot) for each in (left.left, left.own))
+        keys = (first.keys if first is not None else None) or frozenset[str]()
+        if first is None or second is None or any(is_within(key, bucket) for key in keys):
+            return False
+        wholes = {spelled(key) for key in keys if covers(key, bucket)}
+        return takes_some_outputs(first, second, wholes) or take_other_outputs(first, second)
 
     def _is_confirmed(self, bucket: str, step: Spot) -> bool:
         """Does the suspicion last until the next backward or clear, or until the end?"""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zerograd.lifecycle.events import EventKind, Spot
 from zerograd.lifecycle.state import BucketState, Contribution
 from zerograd.static.engine.ir import Happening
-from zerograd.static.engine.origins import Assignments, assignments_around
+from zerograd.static.engine.origins import Assignments, assignments_around, loss_of
 from zerograd.static.engine.pulls import Pull, pulls
 from zerograd.static.engine.sums import Passage, Term, names_of_sum, terms, terms_of
 from zerograd.static.engine.words import words_of
@@ -121,8 +121,8 @@ class Opposed:
         self, held: Contribution, owner: str, mine: set[str]
     ) -> tuple[str, dict[str, str]] | None:
         """Look into one loss that also trains others, whose output the owner's network judges."""
-        backward = self._backward_at(held)
-        loss = _loss_of(backward.node) if backward is not None else None
+        backward = self._buckets.backward_at(held.spot)
+        loss = loss_of(backward.node) if backward is not None else None
         if backward is None or loss is None or _OTHERWISE.search(_text_around(backward)):
             return None
         given = self._given(backward)
@@ -148,8 +148,8 @@ class Opposed:
         """Look at two losses that went backward one after the other, as at the terms of a sum."""
         named: list[tuple[Term, Assignments]] = []
         for each in (first, second):
-            backward = self._backward_at(each)
-            loss = _loss_of(backward.node) if backward is not None else None
+            backward = self._buckets.backward_at(each.spot)
+            loss = loss_of(backward.node) if backward is not None else None
             if backward is None or loss is None or _OTHERWISE.search(_text_around(backward)):
                 return ""
             given = self._given(backward)
@@ -173,19 +173,13 @@ class Opposed:
             for each in self._flow.states[number][0].contributions
         )
 
-    def _backward_at(self, held: Contribution) -> Happening | None:
-        for each in self._buckets.happenings:
-            if each.kind is EventKind.BACKWARD and each.spot == held.spot:
-                return each
-        return None
-
     def _pulls_at(self, held: Contribution) -> tuple[Pull, ...]:
-        backward = self._backward_at(held)
+        backward = self._buckets.backward_at(held.spot)
         if backward is None:
             return ()
         found = self._pulls.get(id(backward))
         if found is None:
-            loss = _loss_of(backward.node)
+            loss = loss_of(backward.node)
             read = pulls(loss, self._given(backward)) if loss is not None else ()
             found = self._pulls[id(backward)] = tuple(islice(read, _MOST_PULLS))
         return found
@@ -265,15 +259,6 @@ def _text_around(backward: Happening) -> str:
         return source.text
     first, last = backward.scope
     return "\n".join(source.lines[first - 1 : last])
-
-
-def _loss_of(node: ast.AST) -> ast.expr | None:
-    """Return what goes backward: `loss.backward()`, `scaler.scale(loss).backward()`, or handed."""
-    if not isinstance(node, ast.Call):
-        return None
-    if isinstance(node.func, ast.Attribute) and not node.args:
-        return node.func.value
-    return node.args[0] if node.args else None
 
 
 def _last(bucket: str) -> str:

@@ -19,6 +19,7 @@ class Assignments:
     def __init__(self, tree: ast.Module, scope: tuple[int, int] | None) -> None:
         self._given: dict[str, list[tuple[int, ast.expr, bool]]] = {}
         self._cut_off: list[tuple[int, int]] = []  # lines that compute nothing to go back through
+        self._branches: list[tuple[int, int]] = []
         self._tree = tree
         body: list[ast.stmt] = tree.body
         if scope is not None:
@@ -46,6 +47,8 @@ class Assignments:
             text = [path_of(each.context_expr.func) for each in node.items if _is_call(each)]  # type: ignore[attr-defined]
             if any(each.endswith(_WITHOUT) for each in text):
                 self._cut_off.append((node.lineno, node.end_lineno or node.lineno))
+        elif isinstance(node, ast.If):
+            self._branches.append((node.lineno, node.end_lineno or node.lineno))
 
     def _note(self, target: ast.expr, value: ast.expr, adds: bool) -> None:
         if isinstance(target, ast.Tuple):
@@ -68,6 +71,17 @@ class Assignments:
             if at < line:
                 found = [*found, value] if adds else [value]
         return found
+
+    def always_before(self, path: str, line: int) -> list[ast.expr]:
+        """Return the same, less what was added in a branch that `line` is not in."""
+        found = self.before(path, line)
+        aside = [each for each in self._branches if not each[0] <= line <= each[1]]
+        added = [
+            each
+            for each in found[1:]
+            if not any(first <= each.lineno <= last for first, last in aside)
+        ]
+        return [*found[:1], *added]
 
     def lasting(self, path: str) -> ast.expr | None:
         """Return the constant that the file gives `path`, if it is one and always the same."""
@@ -105,6 +119,15 @@ class Assignments:
 def assignments_around(event: Happening) -> Assignments:
     """Return the assignments of the function that an event stands in."""
     return Assignments(event.unit.source.tree, event.scope)
+
+
+def loss_of(node: ast.AST) -> ast.expr | None:
+    """Return what goes backward: `loss.backward()`, `scaler.scale(loss).backward()`, or handed."""
+    if not isinstance(node, ast.Call):
+        return None
+    if isinstance(node.func, ast.Attribute) and not node.args:
+        return node.func.value
+    return node.args[0] if node.args else None
 
 
 def _functions(tree: ast.Module) -> Iterator[ast.stmt]:
