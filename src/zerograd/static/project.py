@@ -8,40 +8,18 @@ project's root and its `src`, and in the folders given on the command line.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
-from itertools import islice
-from typing import NamedTuple
 
 from zerograd.errors import UnreadableSourceError
+from zerograd.static.neighbours import MOST_BYTES, Neighbours
 from zerograd.static.source import Source, shown_path
 
-MOST_BYTES = 2_000_000  # a module larger than that is data or generated
 MOST_OF_A_PACKAGE = 20_000  # bytes of an __init__.py that is read for what it hands on
 MOST_KEPT = 64  # parsed modules held at a time: files that import each other come together
 MOST_PER_FILE = 100  # modules that the check of one file may look into
-MOST_AROUND = 600  # files whose text is searched for callers
-MOST_FOLDERS = 2_000  # folders in which such files are looked for
-MOST_PLACES = 4  # projects whose texts are held for that at a time
-LONGEST = 6_000  # bytes of a function before a call in it that are searched for a clear
-AROUND = 600  # bytes before and after a call in which its caller's clear would stand
 MOST_PARENTS = 12  # folders to climb
 _WORDS = (b"backward", b"zero_grad", b".step(", b".grad", b"optim.", b"Optimizer", b"unscale_")
-_NEXT = re.compile(rb"\n\s*(?:async )?def |\nclass ")  # where the next function begins
-_BETWEEN = re.compile(rb"\n(?=[ \t]*(?:async )?def |class )")
-_UPDATES = re.compile(rb"scaler\w*\.update\s*\(")
-_STEPS = re.compile(rb"scaler\w*\.step\s*\(")
-_OTHERS = re.compile(rb"scaler\w*\.update\s*\(|\.update\s*\(\s*\{")  # no update of a trainer
 _ROOT_MARKS = frozenset({"pyproject.toml", "setup.py", "setup.cfg", ".git", ".hg"})
-
-
-class _Around(NamedTuple):
-    """A file that clears gradients or updates a loss scaler, and its lines that import."""
-
-    path: str
-    data: bytes
-    imports: bytes
-    clears: bool
 
 
 class Project:
@@ -62,8 +40,7 @@ class Project:
         self._sources: dict[str, Source | None] = {}
         self._asked: set[str] = set()
         self._places: dict[str, tuple[str, str]] = {}
-        self._read_around: dict[str, list[_Around]] = {}
-        self._cleared_in: dict[tuple[str, str], bool] = {}
+        self.around = Neighbours(self._top)
 
     def start(self, source: Source) -> None:
         """Begin the check of one file: its allowance of modules is full again."""
@@ -109,119 +86,6 @@ class Project:
     def has(self, source: Source, module: str, level: int = 0) -> bool:
         """Is the module one of the project's, whether or not it is worth reading?"""
         return self._locate(self._place(source)[1], module, level) is not None
-
-    def is_cleared_by_callers(self, source: Source, name: str, owner: str = "") -> bool:
-        """Does another file of the project clear gradients around a call of `name`?
-
-        A function that steps an optimizer it is handed may leave the clear to its
-        callers. They are looked for by their text, in the folders around it; with an
-        `owner` only among the files that name this class.
-        """
-        own = os.path.abspath(source.path)
-        stem = os.path.splitext(os.path.basename(own))[0]
-        parent = os.path.basename(os.path.dirname(own))
-        # What every such file holds is asked first: the pattern of the import is slow.
-        file, called, cls = stem.encode(), name.encode(), owner.encode()
-        texts = [
-            (each.imports, each.data)
-            for each in self._clearing(os.path.dirname(own))
-            if file in each.imports
-            and called in each.data
-            and cls in each.data
-            and each.path != own
-        ]
-        if not texts:
-            return False
-        file, folder = re.escape(file), re.escape(parent.encode())
-        imports = re.compile(
-            # `from labml import experiment` is no import of any experiment.py
-            rb"^\s*(?:from\s+\.*(?:[\w.]*\b%b)?\s+import\b.*\b%b\b"
-            rb"|from\s+[\w.]*\b%b\s+import\b|import\s.*\b%b\b)" % (folder, file, file, file),
-            re.MULTILINE,
-        )
-        call = re.compile(rb"(?<!def )\b" + re.escape(called) + rb"\s*\(")
-        return any(
-            b"zero_grad" in data[_begin(data, found.start()) : found.end() + AROUND]
-            for lines, data in texts
-            if imports.search(lines)
-            for found in call.finditer(data)
-        )
-
-    def is_updated_by_callers(self, source: Source, name: str) -> bool:
-        """Does another file of the project that calls `name` update a loss scaler for it?
-
-        A function there that steps through one updates for itself, unless it calls `name`.
-        """
-        own = os.path.abspath(source.path)
-        word = name.encode()
-        call = re.compile(rb"^[^#\n]*(?<!def )\b%b\s*\(" % re.escape(word), re.MULTILINE)
-
-        def calls(text: bytes) -> bool:
-            return bool(call.search(_OTHERS.sub(b"", text)))
-
-        return any(
-            _UPDATES.search(part) and (calls(part) or not _STEPS.search(part))
-            for each in self._around(os.path.dirname(own))
-            if word in each.data and each.path != own and _UPDATES.search(each.data)
-            if calls(each.data)
-            for part in _BETWEEN.split(each.data)
-        )
-
-    def is_named_by_clearers(self, source: Source, name: str) -> bool:
-        """Is a name written in another file of the project that clears gradients?"""
-        own = os.path.abspath(source.path)
-        word = name.encode()
-        return any(
-            word in each.data for each in self._clearing(os.path.dirname(own)) if each.path != own
-        )
-
-    def is_cleared_in(self, source: Source, name: str) -> bool:
-        """Does a function of this name, somewhere in the project, clear gradients itself?"""
-        folder = os.path.dirname(os.path.abspath(source.path))
-        known = self._cleared_in.get((folder, name))
-        if known is None:
-            start = re.compile(rb"\bdef %b\s*\(" % re.escape(name.encode()))
-            written = b"def " + name.encode()  # asked first: far faster than the pattern
-            known = any(
-                b"zero_grad" in body or b".grad = None" in body
-                for each in self._clearing(folder)
-                if written in each.data
-                for found in start.finditer(each.data)
-                for body in (
-                    _NEXT.split(each.data[found.end() : found.end() + AROUND], maxsplit=1)[0],
-                )
-            )
-            self._cleared_in[folder, name] = known
-        return known
-
-    def _clearing(self, folder: str) -> list[_Around]:
-        """Return the files around `folder` that clear gradients."""
-        return [each for each in self._around(folder) if each.clears]
-
-    def _around(self, folder: str) -> list[_Around]:
-        """Return the files around `folder` that clear gradients, or update a loss scaler."""
-        top = self._top(folder)
-        known = self._read_around.get(top)
-        if known is not None:
-            return known
-        if len(self._read_around) >= MOST_PLACES:
-            self._read_around.pop(next(iter(self._read_around)))  # the oldest
-        found: list[_Around] = []
-        read = 0
-        for place, folders, files in islice(os.walk(top), MOST_FOLDERS):
-            folders[:] = [each for each in folders if each[0] not in "._" and each != "venv"]
-            for file in files:
-                if read >= MOST_AROUND:
-                    break
-                if file.endswith(".py"):
-                    read += 1
-                    data = _bytes(os.path.join(place, file))
-                    clears = b"zero_grad" in data or b".grad = None" in data
-                    if clears or (b"caler" in data and _UPDATES.search(data)):
-                        path = os.path.join(place, file)
-                        found.append(_Around(path, data, _lines_with(b"import", data), clears))
-        self._read_around[top] = found
-        return found
 
     def _top(self, folder: str) -> str:
         """Return the root of the project that a folder is in: where something marks it as one.
@@ -324,33 +188,6 @@ class Project:
         self._sources[path] = source
         if len(self._sources) > MOST_KEPT:
             self._sources.pop(next(iter(self._sources)))
-
-
-def _lines_with(word: bytes, data: bytes) -> bytes:
-    """Return the lines of `data` that hold the word."""
-    found: list[bytes] = []
-    at = data.find(word)
-    while at >= 0:
-        end = data.find(b"\n", at)
-        found.append(data[data.rfind(b"\n", 0, at) + 1 : end if end >= 0 else None])
-        at = data.find(word, end) if end >= 0 else -1
-    return b"\n".join(found)
-
-
-def _begin(data: bytes, call: int) -> int:
-    """Return where to look for a clear before a call: from the head of its function on."""
-    head = data.rfind(b"def ", max(0, call - LONGEST), call)
-    return max(0, min(call - AROUND, head if head >= 0 else call))
-
-
-def _bytes(path: str) -> bytes:
-    try:
-        if os.path.getsize(path) > MOST_BYTES:
-            return b""
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
 
 
 def _hands_on(path: str, data: bytes) -> bool:

@@ -53,9 +53,7 @@ def others_clear(program: Program, function: Function, cls: ClassUnit | None, bl
     name = function.node.name
     # `.step(` is called on anything: there the class must be named as well
     owner = cls.name if cls is not None and name in _COMMON else ""
-    if program.project is not None and program.project.is_cleared_by_callers(
-        unit.source, name, owner
-    ):
+    if _other_files_clear(program, name, cls, owner):
         return True
     for each, method in _inherited(program, cls) if cls is not None else ():
         text = each.unit.text_of(method)
@@ -76,10 +74,30 @@ def others_clear(program: Program, function: Function, cls: ClassUnit | None, bl
         spelled = rf"(?<!def )\b{re.escape(name)}\b"
         around = [function.node]
     concerned = re.compile(spelled)
+    handed_on = cls is None and _is_handed_on(unit.source.text, name)
     return any(
-        _CLEARING.search(text) and concerned.search(text)
+        _CLEARING.search(text)
+        and (concerned.search(text) or (handed_on and ".backward(" not in text))
         for text in _texts_beside(program, around, name)
     )
+
+
+def _other_files_clear(program: Program, name: str, cls: ClassUnit | None, owner: str) -> bool:
+    """May another file clear: one that calls the function or method, or one that is handed it?"""
+    if program.project is None:
+        return False
+    files, source = program.project.around, program.main.source
+    if files.is_cleared_by_callers(source, name, owner):
+        return True
+    if cls is None:
+        return files.is_cleared_by_takers(source, name)
+    return files.is_cleared_by_users(source, name, given=name in _COMMON)
+
+
+def _is_handed_on(text: str, name: str) -> bool:
+    """Is a function put somewhere, in a table say, and called by its own name nowhere?"""
+    written = re.findall(rf"(?<!def )(?<![\w.]){re.escape(name)}\b\s*(\()?", text)
+    return bool(written) and "(" not in written
 
 
 def clears_at_other_times(block: Block) -> bool:
@@ -309,7 +327,7 @@ def is_cleared_by_takers(program: Program, maker: Function) -> bool:
     """
     project, unit = program.project, program.main
     name = getattr(maker.node, "name", "")
-    if project is None or project.is_named_by_clearers(unit.source, name):
+    if project is None or project.around.is_named_by_clearers(unit.source, name):
         return True
     return any(_CLEARING.search(text) for text in _texts_beside(program, (maker.node,), ""))
 

@@ -83,7 +83,7 @@ def kept_idle(program: Program) -> Iterator[Finding]:
             if any(is_used(each, {name}, {"prepare"}) for each in ast.walk(unit.source.tree)):
                 continue
             project = program.project
-            if project is None or not project.is_named_by_clearers(unit.source, name):
+            if project is None or not project.around.is_named_by_clearers(unit.source, name):
                 rule = BY_CODE["ZG203"]
                 owner = f"self.{name}"
                 yield Finding(
@@ -118,7 +118,7 @@ def kept_unused(program: Program) -> Iterator[Finding]:
             if any(is_used(each, {name}, {"prepare"}) for each in ast.walk(unit.source.tree)):
                 continue
             project = program.project
-            if project is None or not project.is_named_by_clearers(unit.source, name):
+            if project is None or not project.around.is_named_by_clearers(unit.source, name):
                 yield _finding(program, f"self.{name}", node)
 
 

@@ -156,7 +156,7 @@ class Lineage(Names):
         if (
             is_empty(method.node)
             and self.project is not None
-            and self.project.is_cleared_in(self.main.source, name)
+            and self.project.around.is_cleared_in(self.main.source, name)
         ):
             return True  # written for others to write it, and one did
         text = method.unit.text_of(method.node)

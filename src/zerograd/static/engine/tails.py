@@ -118,4 +118,4 @@ def _is_updated_elsewhere(program: Program, function: FunctionNode) -> bool:
     ]
     if any(_UPDATES.search(unit.text_of(each)) for each in around):
         return True
-    return project is not None and project.is_updated_by_callers(unit.source, function.name)
+    return project is not None and project.around.is_updated_by_callers(unit.source, function.name)

@@ -320,7 +320,7 @@ def _may_clear_as_it_steps(frame: Frame, path: str) -> bool:
     if f"{path.rpartition('.')[2]}.zero_grad(" in frame.unit.source.text:
         return False
     project = frame.program.project
-    return project is None or project.is_cleared_in(frame.unit.source, "step")
+    return project is None or project.around.is_cleared_in(frame.unit.source, "step")
 
 
 def _apply(

@@ -130,7 +130,11 @@ def clear_by_hook(frame: Frame, path: str, arguments: Arguments) -> None:
         return  # a variable, or what everything has: the name says nothing of others
     hooked = not HOOKS.isdisjoint((*words_of(name), *words_of(holder)))
     given = any(isinstance(each, Instance) for each in arguments.all())
-    if (hooked or given) and project is not None and project.is_cleared_in(frame.unit.source, name):
+    if (
+        (hooked or given)
+        and project is not None
+        and project.around.is_cleared_in(frame.unit.source, name)
+    ):
         frame.emit(Haze(None, whole=True))
     elif hooked and (given or frame.program.entrusted) and not frame.is_cleared():
         frame.emit(Haze(None, whole=True))  # the trainer is handed over, and nobody else clears

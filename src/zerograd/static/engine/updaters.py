@@ -44,7 +44,9 @@ def may_be_updated_outside(step: Happening, buckets: Buckets, program: Program) 
             if _UPDATES.search(text) and not alone:
                 return True
     project, source = program.project, program.main.source
-    return project is not None and any(project.is_updated_by_callers(source, n) for n in called)
+    return project is not None and any(
+        project.around.is_updated_by_callers(source, n) for n in called
+    )
 
 
 def _is_in(step: Happening, unit: Unit, function: FunctionNode) -> bool:
