@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.state import BucketState, Contribution, Phase
-from zerograd.static.engine.conditions import SYNC
+from zerograd.static.engine.conditions import RAISED, SYNC
 from zerograd.static.engine.ir import Happening, Loop
 from zerograd.static.engine.meetings import Meetings
 from zerograd.static.engine.steppers import Steppers, loops_around
@@ -32,6 +33,9 @@ _IS_ONE_OF_TWO = re.compile(r"%2==[01]$")
 _ENDING = frozenset(("update", "step", "sync", "synced", "boundary", "optimizer", "gradient"))
 
 
+_COUNTED = (ast.Compare, ast.Constant)  # of a `while` that goes round a number of times
+
+
 class EarlyClears(Steppers):
     """What was reached in which state, and the clears that come too early."""
 
@@ -43,6 +47,8 @@ class EarlyClears(Steppers):
         self._meetings = Meetings(program, flow, atoms)
         self._late: set[int] = set()  # clears that come just before the last loss of a window
         self._inner: set[int] = set()  # clears in each round of a loop with the step behind it
+        caught = [n * 2 + 1 for n, key in self._keys.items() if key.startswith(RAISED)]
+        self._raised = frozenset((*caught, *(-each - 1 for each in caught)))  # now, or one back
         self._assigned = {
             each.event.backward or str(each.event.spot)
             for each in buckets.happenings
@@ -181,6 +187,8 @@ class EarlyClears(Steppers):
         if loop.pseudo or loop.once:
             return
         varies = any(self._program.varies(loop, key) for key in node.inner | node.behind)
+        if isinstance(loop.node, ast.While) and not isinstance(loop.node.test, _COUNTED):
+            varies = True  # it may be trying again until it is well: `while not done`
         text = loop.text
         if not text:
             return
@@ -220,7 +228,11 @@ class EarlyClears(Steppers):
         used = self._stepped_on(owner)
         if not used & inside:
             return [], False
-        states = [self._flow.states[n][0] for n, _ in self._flow.reached[id(node)].get(bucket, ())]
+        states = [
+            self._flow.states[n][0]
+            for n, literals in self._flow.reached[id(node)].get(bucket, ())
+            if literals.isdisjoint(self._raised)  # a round that failed is tried again
+        ]
         fresh = [
             state for state in states if not state.unknown and state.phase(owner) is Phase.FRESH
         ]
