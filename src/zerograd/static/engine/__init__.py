@@ -24,7 +24,7 @@ from zerograd.static.engine.buckets import Buckets
 from zerograd.static.engine.computed import computed_used
 from zerograd.static.engine.counters import edges_of, once_only
 from zerograd.static.engine.entrusted import without_entrusted
-from zerograd.static.engine.exclusive import ruled_out
+from zerograd.static.engine.exclusive import ruled_out, settled_by_one
 from zerograd.static.engine.flow import Flow
 from zerograd.static.engine.forgotten import forgotten
 from zerograd.static.engine.gathered import kept_while_growing
@@ -120,7 +120,8 @@ def _judge(program: Program, root: Root) -> list[Finding]:
     if not buckets.tracked:
         return []
     nodes = walk(root.block)
-    asked = Asked(root.block, nodes)
+    settled = settled_by_one(program, nodes)
+    asked = Asked(root.block, nodes, settled)
     atoms = asked.atoms
     loops = [node for node in nodes if isinstance(node, Loop)]
     places = Counter(node.atom for node in nodes if isinstance(node, Branch | Attempt))
@@ -133,7 +134,7 @@ def _judge(program: Program, root: Root) -> list[Finding]:
     edges = {id(loop): edges_of(loop, program, own[id(loop)]) for loop in loops}
     onces = {id(loop): once_only(loop, program, own[id(loop)]) for loop in loops}
     cycles = {id(loop): cycle_of(loop, program, own[id(loop)]) for loop in loops}
-    ruled = ruled_out(program, nodes, atoms)
+    ruled = ruled_out(settled, atoms)
     for told_apart, left_out in _ways(program, root, nodes, cycles):
         unseen = frozenset(map(id, left_out))
         flow = Flow(atoms, varying, edges, onces, told_apart, asked.local, ruled, unseen)

@@ -11,6 +11,7 @@ from collections import defaultdict
 from itertools import chain
 
 from zerograd.static.engine.buckets import NO_BUCKET
+from zerograd.static.engine.exclusive import Settled
 from zerograd.static.engine.ir import (
     Attempt,
     Block,
@@ -26,6 +27,7 @@ from zerograd.static.engine.ir import (
 )
 
 MOST_ATOMS = 6  # conditions told apart at one point; the rest say nothing
+MOST_MODES = 24  # of those of which one holds at most
 
 
 class Asked:
@@ -39,7 +41,7 @@ class Asked:
 
     __slots__ = ("_inner", "_loads", "_outer", "atoms", "local")
 
-    def __init__(self, block: Block, nodes: list[Node]) -> None:
+    def __init__(self, block: Block, nodes: list[Node], settled: Settled) -> None:
         ranked = _ranked(nodes)
         self.local: dict[int, frozenset[int]] = {}
         if len(ranked) <= MOST_ATOMS:
@@ -51,13 +53,17 @@ class Asked:
         homes = self._homes(block, 0, {})
         self.atoms = {}
         at_home: dict[int, set[int]] = defaultdict(set)
+        modes = [set(values) for values in settled if _is_of_modes(values)]
         for key in ranked:
             home = homes[key]
             known = self._known_around(home) + self._known_inside(home) - self._loads[home]
-            if known < MOST_ATOMS:
+            # Of many modes one holds: each more of them is one more state, and not twice as many.
+            others = next((each & self.atoms.keys() for each in modes if key in each), set())
+            free = len(others) > 1 and all(homes[each] == home for each in others)
+            if known < MOST_ATOMS or (free and len(others) < MOST_MODES):
                 at_home[home].add(len(self.atoms))
                 self.atoms[key] = len(self.atoms)
-                self._loads[home] += 1
+                self._loads[home] += not free
         self.local = {loop: frozenset(numbers) for loop, numbers in at_home.items() if loop}
 
     def _homes(
@@ -103,6 +109,12 @@ class Asked:
     def _known_inside(self, loop: int) -> int:
         inside = max(map(self._known_inside, self._inner[loop]), default=0)
         return inside + self._loads[loop]
+
+
+def _is_of_modes(values: dict[str, frozenset[object]]) -> bool:
+    """Does each of these conditions name one value, and no two the same?"""
+    named = [each for mine in values.values() for each in mine]
+    return len(named) == len(values) == len(set(named))
 
 
 def _ranked(nodes: list[Node]) -> list[str]:

@@ -29,8 +29,16 @@ class Ruled(NamedTuple):
     otherwise: frozenset[int]
 
 
-def ruled_out(program: Program, nodes: list[Node], atoms: dict[str, int]) -> dict[str, Ruled]:
+Settled = list[dict[str, frozenset[object]]]  # of each thing asked for: key -> the values it names
+
+
+def ruled_out(settled: Settled, atoms: dict[str, int]) -> dict[str, Ruled]:
     """Return, for the conditions asked, what they rule out of those that are told apart."""
+    return {key: _ruled(key, values, atoms) for values in settled for key in values}
+
+
+def settled_by_one(program: Program, nodes: list[Node]) -> Settled:
+    """Return the conditions that ask for values of one thing, which has one of them at a time."""
     subjects: dict[str, dict[str, frozenset[object]]] = {}
     branches = [node for node in nodes if isinstance(node, Branch)]
     for key in dict.fromkeys(node.atom for node in branches):
@@ -42,12 +50,11 @@ def ruled_out(program: Program, nodes: list[Node], atoms: dict[str, int]) -> dic
             subject = f"{ast.dump(atom.node.left)}|{key.rpartition('|')[2]}"
             subjects.setdefault(subject, {})[key] = values
     loops = [node for node in nodes if isinstance(node, Loop)]
-    return {
-        key: _ruled(key, values, atoms)
+    return [
+        values
         for values in subjects.values()
         if len(values) > 1 and not _are_turns(program, values.keys(), branches, loops)
-        for key in values
-    }
+    ]
 
 
 def _are_turns(
