@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import chain
 
+from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.buckets import NO_BUCKET
 from zerograd.static.engine.exclusive import Settled
 from zerograd.static.engine.ir import (
@@ -121,7 +122,7 @@ def _ranked(nodes: list[Node]) -> list[str]:
     """Return the conditions worth telling apart, those around most events first.
 
     A condition around a whole loop says the same in each of its rounds. What decides between
-    two events of one round comes before it.
+    two events of one round comes before it, and first what parts a step from its clear.
     """
     # Where an exception may be caught, a condition that raises one leads somewhere.
     caught = {id(inner) for node in nodes if isinstance(node, Attempt) for inner in walk(node.body)}
@@ -134,10 +135,28 @@ def _ranked(nodes: list[Node]) -> list[str]:
         if weight:
             weights[node.atom] = weights.get(node.atom, 0) + weight
     near: dict[str, int] = dict.fromkeys(weights, 0)
+    parting: set[str] = set()
     for node in guards if len(weights) > MOST_ATOMS else ():
         if node.atom in near:
-            near[node.atom] += sum(map(_decides, walk(_under(node), rounds=False)))
-    return sorted(weights, key=lambda key: (-near[key], -weights[key]))
+            inside = [each for each in walk(_under(node), rounds=False) if _decides(each)]
+            near[node.atom] += len(inside)
+            if _parts(inside):
+                parting.add(node.atom)
+    return sorted(weights, key=lambda key: (key not in parting, -near[key], -weights[key]))
+
+
+def _parts(inside: list[Node]) -> bool:
+    """Is there a step of which the clear stands elsewhere, or a clear without its step?"""
+    touched = [
+        {
+            bucket
+            for each in inside
+            if isinstance(each, Happening) and each.event is not None and each.kind is kind
+            for bucket in each.event.buckets
+        }
+        for kind in (EventKind.STEP, EventKind.CLEAR)
+    ]
+    return touched[0] != touched[1]
 
 
 def _under(node: Branch | Attempt) -> list[Node]:
