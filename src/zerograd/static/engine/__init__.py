@@ -34,6 +34,7 @@ from zerograd.static.engine.ir import Attempt, Branch, Loop, Node, Scope, walk
 from zerograd.static.engine.judgement import Judgement
 from zerograd.static.engine.leftover import left_over
 from zerograd.static.engine.marks import mark_guards
+from zerograd.static.engine.overrun import never_set_back
 from zerograd.static.engine.poisoned import poisoned
 from zerograd.static.engine.precision import filled_in_one_precision
 from zerograd.static.engine.program import Program
@@ -106,6 +107,7 @@ def _findings(program: Program) -> Outcome:
     findings.extend(stepped_unfilled(program))
     findings.extend(clipped_in_hooks(program))
     findings.extend(kept_while_growing(program))
+    findings.extend(never_set_back(program))
     findings.extend(never_stepped(program, findings))
     findings.extend(backward_of_a_copy(program))
     findings.extend(computed_used(program, findings))
