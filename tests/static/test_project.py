@@ -626,9 +626,11 @@ def test_what_is_cast_to_a_type_is_not_named_by_the_type(tree: Path) -> None:
     assert not check_paths(["make.py"]).findings
 
 
+@pytest.mark.parametrize("module", ["trainers", "kit.trainers"])
 @pytest.mark.parametrize("clears", [True, False])
-def test_a_base_written_with_its_module_is_read(tree: Path, clears: bool) -> None:
-    (tree / "trainers.py").write_text(
+def test_a_base_written_with_its_module_is_read(tree: Path, clears: bool, module: str) -> None:
+    write(tree, "kit/__init__.py")
+    (tree / f"{module.replace('.', '/')}.py").write_text(
         "class Trainer:\n"
         "    def __init__(self):\n"
         "        self.opts = {}\n"
@@ -642,8 +644,8 @@ def test_a_base_written_with_its_module_is_read(tree: Path, clears: bool) -> Non
     )
     (tree / "own.py").write_text(
         "import torch\n"
-        "import trainers\n"
-        "class Own(trainers.Trainer):\n"
+        f"import {module}\n"
+        f"class Own({module}.Trainer):\n"
         "    def __init__(self, net):\n"
         "        super().__init__()\n"
         "        self.net = net\n"

@@ -36,7 +36,7 @@ def attribute(frame: Frame, base: Value, name: str) -> Value:
     if base is NOTHING:
         return NOTHING
     if type(base) is External:
-        return External(f"{base.dotted}.{name}")
+        return frame.program.submodule(frame.unit, f"{base.dotted}.{name}")
     if type(base) is Named:
         if name == "optimizer":  # of a scheduler that was made from it
             known = frame.program.attached(base.path, name)
@@ -75,7 +75,7 @@ def attribute(frame: Frame, base: Value, name: str) -> Value:
     if type(base) is Scaler:
         return Bound(base, name)
     if type(base) is Namespace:
-        return frame.program.global_value(base.unit, name) or NOTHING
+        return frame.program.member(base.unit, name) or NOTHING
     if type(base) is Mapping:
         return base.items.get(name, NOTHING)
     if type(base) is Class:

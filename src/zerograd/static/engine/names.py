@@ -9,7 +9,7 @@ from zerograd.static.engine.definitions import Class, Function, Namespace
 from zerograd.static.engine.frame import path_of
 from zerograd.static.engine.objects import Objects
 from zerograd.static.engine.unit import Unit
-from zerograd.static.engine.values import Constant, Named, Value
+from zerograd.static.engine.values import Constant, External, Named, Value
 
 if TYPE_CHECKING:
     from zerograd.static.project import Project
@@ -64,8 +64,24 @@ class Names(Objects):
         first, *rest = base.split("[", 1)[0].split(".")
         value = self.global_value(unit, first)
         for name in rest:
-            value = self.global_value(value.unit, name) if isinstance(value, Namespace) else None
+            if isinstance(value, External):
+                value = self.submodule(unit, f"{value.dotted}.{name}")
+            else:
+                value = self.member(value.unit, name) if isinstance(value, Namespace) else None
         return value
+
+    def member(self, unit: Unit, name: str) -> Value | None:
+        """Return what a module has under a name: one of its own, or a module of the package."""
+        value = self.global_value(unit, name)
+        if value is None and unit.source.path.endswith("__init__.py"):
+            inner = self._other_unit(unit, name, 1)
+            return Namespace(inner) if inner is not None else None
+        return value
+
+    def submodule(self, unit: Unit, dotted: str) -> Value:
+        """Return a module of the project that was imported by its whole name, or a stranger."""
+        found = self._other_unit(unit, dotted, 0) if dotted in unit.submodules else None
+        return Namespace(found) if found is not None else External(dotted)
 
     def _find_global(self, unit: Unit, name: str) -> Value | None:
         if name in unit.functions:

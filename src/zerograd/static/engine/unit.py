@@ -51,6 +51,7 @@ class Unit:
         "imports",
         "missing",
         "source",
+        "submodules",
         "stars",
     )
 
@@ -60,6 +61,7 @@ class Unit:
         self.classes: dict[str, ClassUnit] = {}
         # local name -> (module, level, name in it or "" for the module itself)
         self.imports: dict[str, tuple[str, int, str]] = {}
+        self.submodules: set[str] = set()  # `import package.module`
         self.stars: list[tuple[str, int]] = []
         self.missing: set[str] = set()  # names that were looked for at its top, in vain
         self._lines = source.lines
@@ -118,8 +120,10 @@ class Unit:
                 if alias.asname:
                     self.imports.setdefault(alias.asname, (alias.name, 0, ""))
                 else:
-                    root = alias.name.split(".")[0]
+                    root, dot, _ = alias.name.partition(".")
                     self.imports.setdefault(root, (root, 0, ""))
+                    if dot and root != "torch":
+                        self.submodules.add(alias.name)
             return
         module = node.module or ""
         for alias in node.names:
