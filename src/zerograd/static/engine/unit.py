@@ -51,8 +51,8 @@ class Unit:
         "imports",
         "missing",
         "source",
-        "submodules",
         "stars",
+        "submodules",
     )
 
     def __init__(self, source: Source) -> None:
