@@ -18,7 +18,7 @@ from zerograd.lifecycle import judge, machine
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.state import BucketState, Contribution, Phase
 from zerograd.static import engine
-from zerograd.static.engine.values import NOTHING
+from zerograd.static.engine.identity.values import NOTHING
 
 _K = EventKind
 Advance = Callable[[BucketState, Event, str], BucketState]

@@ -34,6 +34,9 @@ MAY_IMPORT = {
     "cli": _ANY,
     "__main__": {"cli"},
 }
+# The rooms of the checker's engine, in the order that data flows: each imports those before it.
+ENGINE = ("text", "identity", "reading", "flow", "judging", "beside")
+
 # These see everything, and nothing below may see them.
 TOP = {"cli", "lab", "learn", "demo"}
 
@@ -71,6 +74,23 @@ def _may(each: Import, rooms: set[str]) -> bool:
     return allowed == _ANY or there in allowed
 
 
+def broken_engine(package: Path) -> list[str]:
+    """Return every import of the engine that goes back to a later room of it."""
+    inside = "zerograd.static.engine."
+    return [
+        str(each)
+        for each in imports(package)
+        if each.when is not When.NEVER
+        and each.module.startswith(inside)
+        and each.target.startswith(inside)
+        and _place(each.target) > _place(each.module)
+    ]
+
+
+def _place(module: str) -> int:
+    return ENGINE.index(module.split(".")[3])
+
+
 def torch_outside_its_rooms(package: Path) -> list[str]:
     return [
         str(each)
@@ -100,6 +120,12 @@ def test_data_flows_one_way():
     assert broken_layers(PACKAGE) == []
 
 
+def test_data_flows_one_way_through_the_engine():
+    engine = {name.split(".")[3] for name, _ in modules(PACKAGE) if ".engine." in name}
+    assert engine == set(ENGINE)
+    assert broken_engine(PACKAGE) == []
+
+
 def test_torch_is_imported_only_in_its_rooms():
     assert torch_outside_its_rooms(PACKAGE) == []
 
@@ -120,7 +146,8 @@ def house(tmp_path):
 
     def build(**files: str) -> Path:
         package = tmp_path / "zerograd"
-        for name in ("errors", "lifecycle/events", "static/flow", "report/terminal", "cli/main"):
+        rooms = ("static/flow", "static/engine/text/words", "static/engine/flow/flow")
+        for name in ("errors", "lifecycle/events", *rooms, "report/terminal", "cli/main"):
             path = package / f"{name}.py"
             path.parent.mkdir(parents=True, exist_ok=True)
             (path.parent / "__init__.py").touch()
@@ -145,6 +172,12 @@ def house(tmp_path):
 def test_the_layer_test_can_fail(house, fault):
     assert broken_layers(house()) == []
     assert len(broken_layers(house(**fault))) == 1
+
+
+def test_the_test_of_the_engine_can_fail(house):
+    later = "from zerograd.static.engine.{} import x"
+    assert broken_engine(house(static_engine_flow_flow=later.format("text.words"))) == []
+    assert len(broken_engine(house(static_engine_text_words=later.format("flow.flow")))) == 1
 
 
 def test_imports_for_types_alone_are_free(house):

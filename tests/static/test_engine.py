@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import zerograd
-from zerograd.static.engine import buckets, flow
-from zerograd.static.engine.words import fills_by_name
+from zerograd.static.engine.flow import buckets, flow
+from zerograd.static.engine.text.words import fills_by_name
 
 LOOPS = Path(__file__).parent / "loops"
 EXPECTED = re.compile(r"# expect: (ZG\d{3})")

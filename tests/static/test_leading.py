@@ -5,7 +5,7 @@ import subprocess
 import sys
 import textwrap
 
-from zerograd.static.engine.unit import Unit
+from zerograd.static.engine.identity.unit import Unit
 from zerograd.static.source import Source
 
 MODULE = """

@@ -446,7 +446,7 @@ DEEP = """def plan(net):
 def test_what_other_modules_hold_does_not_keep_a_file_from_being_read(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zerograd.static.engine.progress.FUEL", 300)
+    monkeypatch.setattr("zerograd.static.engine.identity.progress.FUEL", 300)
     calls = ", ".join(f"net.part_{number}().grad" for number in range(100))
     (tree / "deep.py").write_text(DEEP.format(parts=calls))
     (tree / "main.py").write_text(

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zerograd.static.engine import unit as engine_unit
-from zerograd.static.engine.stores import statements_in
-from zerograd.static.engine.unit import Unit
+from zerograd.static.engine.identity import unit as engine_unit
+from zerograd.static.engine.identity.unit import Unit
+from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.source import Source
 
 OURS = sorted(Path(engine_unit.__file__).parent.glob("*.py"))

@@ -1,9 +1,11 @@
 """The analysis: one source in, findings out.
 
-    source ─> unit, frames, values (who is who) ─> ir (events and the flow around them)
-           ─> flow (states at each event) ─> judgement (rules over them) ─> findings
+    source ─> text (words, classes) ─> identity (who is who) ─> reading (events, and their order)
+           ─> flow (states at each event) ─> judging (rules over them) ──┬─> findings
+           └> beside (faults that no single state shows) ────────────────┘
 
-It reads and never runs: no import of the user's code, no torch.
+Each room imports only from those before it. It reads and never runs: no import of the user's
+code, no torch.
 """
 
 from __future__ import annotations
@@ -17,48 +19,67 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding, in_order
-from zerograd.static.engine.abandoned import never_stepped
-from zerograd.static.engine.asked import Asked
-from zerograd.static.engine.belated import changed_after_step
-from zerograd.static.engine.buckets import Buckets
-from zerograd.static.engine.computed import computed_used
-from zerograd.static.engine.counters import edges_of, once_only
-from zerograd.static.engine.entrusted import without_entrusted
-from zerograd.static.engine.exclusive import ruled_out, settled_by_one
-from zerograd.static.engine.flow import Flow
-from zerograd.static.engine.forgotten import forgotten
-from zerograd.static.engine.gathered import kept_while_growing
-from zerograd.static.engine.hooked import clipped_in_hooks
-from zerograd.static.engine.idle import idle, kept_idle, kept_unused
-from zerograd.static.engine.ir import Attempt, Branch, Loop, Node, Scope, walk
-from zerograd.static.engine.judgement import Judgement
-from zerograd.static.engine.leftover import left_over
-from zerograd.static.engine.marks import mark_guards
-from zerograd.static.engine.overrun import never_set_back
-from zerograd.static.engine.poisoned import poisoned
-from zerograd.static.engine.precision import filled_in_one_precision
-from zerograd.static.engine.program import Program
-from zerograd.static.engine.progress import TooLong
-from zerograd.static.engine.roots import Root, roots
-from zerograd.static.engine.rounds import Cycle, cycle_of
-from zerograd.static.engine.severed import backward_of_a_copy
-from zerograd.static.engine.tails import tail_unupdated
-from zerograd.static.engine.uncalled import uncalled_findings
-from zerograd.static.engine.unfilled import clipped_unfilled
-from zerograd.static.engine.unstepped import updated_before_any_step
-from zerograd.static.engine.unupdated import unupdated
-from zerograd.static.engine.unused import unused
-from zerograd.static.engine.vain import clipped_before_its_loss
-from zerograd.static.engine.windows import window_findings
-from zerograd.static.engine.wiped import wiped_before_filled
-from zerograd.static.engine.without_backward import stepped_unfilled
-from zerograd.static.engine.words import FOREIGN, OF_ARRAYS
+from zerograd.static.engine.beside.abandoned import never_stepped
+from zerograd.static.engine.beside.belated import changed_after_step
+from zerograd.static.engine.beside.computed import computed_used
+from zerograd.static.engine.beside.forgotten import forgotten
+from zerograd.static.engine.beside.gathered import kept_while_growing
+from zerograd.static.engine.beside.hooked import clipped_in_hooks
+from zerograd.static.engine.beside.idle import idle, kept_idle, kept_unused
+from zerograd.static.engine.beside.overrun import never_set_back
+from zerograd.static.engine.beside.precision import filled_in_one_precision
+from zerograd.static.engine.beside.severed import backward_of_a_copy
+from zerograd.static.engine.beside.tails import tail_unupdated
+from zerograd.static.engine.beside.unfilled import clipped_unfilled
+from zerograd.static.engine.beside.unstepped import updated_before_any_step
+from zerograd.static.engine.beside.unupdated import unupdated
+from zerograd.static.engine.beside.wiped import wiped_before_filled
+from zerograd.static.engine.beside.without_backward import stepped_unfilled
+from zerograd.static.engine.flow.asked import Asked
+from zerograd.static.engine.flow.buckets import Buckets
+from zerograd.static.engine.flow.exclusive import ruled_out, settled_by_one
+from zerograd.static.engine.flow.flow import Flow
+from zerograd.static.engine.flow.marks import mark_guards
+from zerograd.static.engine.flow.rounds import Cycle, cycle_of
+from zerograd.static.engine.identity.ir import Attempt, Branch, Loop, Node, Scope, walk
+from zerograd.static.engine.identity.progress import TooLong
+from zerograd.static.engine.judging.entrusted import without_entrusted
+from zerograd.static.engine.judging.judgement import Judgement
+from zerograd.static.engine.judging.leftover import left_over
+from zerograd.static.engine.judging.poisoned import poisoned
+from zerograd.static.engine.judging.unused import unused
+from zerograd.static.engine.judging.vain import clipped_before_its_loss
+from zerograd.static.engine.judging.windows import window_findings
+from zerograd.static.engine.reading.counters import edges_of, once_only
+from zerograd.static.engine.reading.program import Program
+from zerograd.static.engine.reading.roots import Root, roots
+from zerograd.static.engine.reading.uncalled import uncalled_findings
+from zerograd.static.engine.text.words import FOREIGN, OF_ARRAYS
 
 if TYPE_CHECKING:
     from zerograd.static.project import Project
     from zerograd.static.settings import Wrappers
     from zerograd.static.source import Source
 
+BESIDE = (
+    uncalled_findings,
+    idle,
+    kept_idle,
+    kept_unused,
+    forgotten,
+    unupdated,
+    tail_unupdated,
+    updated_before_any_step,
+    filled_in_one_precision,
+    clipped_before_its_loss,
+    clipped_unfilled,
+    changed_after_step,
+    wiped_before_filled,
+    stepped_unfilled,
+    clipped_in_hooks,
+    kept_while_growing,
+    never_set_back,
+)
 _OF_TORCH = re.compile(r"\b(?:torch|nn|optim|F)\.")  # code is posted without its imports
 
 
@@ -91,23 +112,8 @@ def _findings(program: Program) -> Outcome:
             )
     except TooLong:
         program.unresolved += 1  # what was found so far stands
-    findings.extend(uncalled_findings(program))
-    findings.extend(idle(program))
-    findings.extend(kept_idle(program))
-    findings.extend(kept_unused(program))
-    findings.extend(forgotten(program))
-    findings.extend(unupdated(program))
-    findings.extend(tail_unupdated(program))
-    findings.extend(updated_before_any_step(program))
-    findings.extend(filled_in_one_precision(program))
-    findings.extend(clipped_before_its_loss(program))
-    findings.extend(clipped_unfilled(program))
-    findings.extend(changed_after_step(program))
-    findings.extend(wiped_before_filled(program))
-    findings.extend(stepped_unfilled(program))
-    findings.extend(clipped_in_hooks(program))
-    findings.extend(kept_while_growing(program))
-    findings.extend(never_set_back(program))
+    for rule in BESIDE:
+        findings.extend(rule(program))
     findings.extend(never_stepped(program, findings))
     findings.extend(backward_of_a_copy(program))
     findings.extend(computed_used(program, findings))

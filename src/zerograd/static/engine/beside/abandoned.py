@@ -1,0 +1,113 @@
+"""ZG203: a loop that clears an optimizer and goes back, and has nothing that could step it.
+
+Who made the optimizer, and who else has it, does not matter: the next round clears what no step of
+this one has used.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.findings import Finding
+from zerograd.rules import BY_CODE
+from zerograd.static.engine.identity.acting import acts
+from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.judging.unused import is_used
+from zerograd.static.engine.text.stores import statements_in
+from zerograd.static.engine.text.words import is_optimizer_name, is_scheduler_name, words_of
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.identity.unit import Unit
+    from zerograd.static.engine.reading.program import Program
+
+# Who looks at gradients, measures, or has others train, has no need of a step.
+_OTHERWISE = re.compile(
+    r"\.grad\b|_hook\(|timeit|perf_counter|profil|benchmark|synchronize\(|memory_|deepspeed"
+    r"|def test_|autograd|optimizer_step|apply_grad|step\w*\s*=|minimize\("
+)
+# what is called for its own sake and leaves weights alone
+_LOOKS = frozenset(
+    (
+        *("print", "append", "extend", "update", "add", "log", "info", "debug", "write", "item"),
+        *("add_scalar", "add_scalars", "log_dict", "set_postfix", "set_description", "zero_grad"),
+        *("backward", "train", "eval", "to", "empty_cache", "scale", "flush", "format", "step"),
+    )
+)
+
+
+def never_stepped(program: Program, told: Collection[Finding]) -> Iterator[Finding]:
+    """Yield the clears of optimizers that are filled in the same rounds, and stepped in none."""
+    unit = program.main
+    text = unit.source.text
+    if ".zero_grad(" not in text or ".backward(" not in text or _OTHERWISE.search(text):
+        return
+    lines = {each.spot.line for each in told if each.rule.code == "ZG203"}
+    for loop in unit.statements():
+        if not isinstance(loop, ast.For | ast.While):
+            continue
+        for clear in _cleared(loop.body):
+            owner = path_of(clear.func).removesuffix(".zero_grad")
+            spot = unit.source.spot(clear)
+            if spot.line not in lines and _is_left_alone(unit, loop, owner):
+                yield _finding(program, owner, clear)
+
+
+def _cleared(body: list[ast.stmt]) -> list[ast.Call]:
+    """Return the clears of optimizers by name in each round, if each of them goes back as well."""
+    calls = list(_done(body))
+    if not any(path_of(each.func).endswith(".backward") for each in calls):
+        return []
+    return [
+        each
+        for each in calls
+        if path_of(each.func).endswith(".zero_grad")
+        and is_optimizer_name(path_of(each.func).split(".")[-2])
+    ]
+
+
+def _done(body: list[ast.stmt]) -> Iterator[ast.Call]:
+    """Yield what each round does for its own sake."""
+    for each in body:
+        if isinstance(each, ast.With):
+            yield from _done(each.body)
+        elif isinstance(each, ast.Expr) and isinstance(each.value, ast.Call):
+            yield each.value
+
+
+def _is_left_alone(unit: Unit, loop: ast.For | ast.While, owner: str) -> bool:
+    """Is nothing in the loop such that it could step: by its name, or by being handed it?"""
+    name = owner.rsplit(".", 1)[-1]
+    if f"{name}.step" in unit.source.text or acts(_without_backward(unit.text_of(loop)), unit):
+        return False
+    for each in statements_in(loop.body):
+        call = each.value if isinstance(each, ast.Expr) else None
+        if isinstance(call, ast.Call) and not _only_looks(call):
+            return False
+    return not any(is_used(each, {name}, set()) for each in ast.walk(loop))
+
+
+def _without_backward(text: str) -> str:
+    return text.replace(".backward(", "(")
+
+
+def _only_looks(call: ast.Call) -> bool:
+    path = path_of(call.func)
+    last = path.rsplit(".", 1)[-1]
+    if last == "step":
+        return is_scheduler_name(path.rsplit(".", 1)[0])
+    return last in _LOOKS or "log" in words_of(last)
+
+
+def _finding(program: Program, owner: str, clear: ast.Call) -> Finding:
+    rule = BY_CODE["ZG203"]
+    names = {"owner": owner}
+    return Finding(
+        rule=rule,
+        spot=program.main.source.spot(clear),
+        message=rule.summary.format_map(names),
+        advice=rule.advice.format_map(names),
+        owner=owner,
+    )

@@ -1,0 +1,190 @@
+"""ZG202: gradients of weights that are kept round by round, and cleared in none.
+
+`fisher[name] += p.grad ** 2`, or `grads.append([p.grad.clone() for p in net.parameters()])`, behind
+a backward in the same loop: from the second round on it is the sum of all losses so far.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.findings import Finding
+from zerograd.rules import BY_CODE
+from zerograd.static.engine.identity.endings import leaves
+from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.text.stores import statements_in, targets
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.identity.unit import Unit
+    from zerograd.static.engine.reading.program import Program
+
+Round = ast.For | ast.AsyncFor | ast.While
+
+# whoever says one of these in the loop may clear, or has the gradients used by a step
+_CLEARS = re.compile(
+    r"zero|clear|reset|step\(|autograd|functional_call|\.grad\s*=[^=]|del \w+(?:\.\w+)*\.grad"
+    r"|update\w*\([^)]*(?:model|net)|inputs="
+)
+_SIZE = re.compile(r"norm|item\(|mean|sum\(|max\(")
+_KEEPS = frozenset(("append", "extend", "appendleft", "put"))
+
+
+def kept_while_growing(program: Program) -> Iterator[Finding]:
+    """Yield where gradients of a network are kept in each round of a loop that clears none."""
+    unit = program.main
+    text = unit.source.text
+    if ".grad" not in text or ("parameters(" not in text and ".weight" not in text):
+        return
+    rows = unit.places.rows(".backward(")
+    told: set[int] = set()
+    for loop in unit.statements() if rows else ():
+        if not isinstance(loop, Round) or not any(
+            loop.lineno < row <= (loop.end_lineno or 0) for row in rows
+        ):
+            continue
+        for owner in _kept_in(unit, loop):
+            if owner.lineno not in told and not _is_measured(unit, loop, owner):
+                told.add(owner.lineno)
+                yield _finding(program, owner)
+
+
+def _kept_in(unit: Unit, loop: Round) -> Iterator[ast.Attribute]:
+    """Yield the gradients that each round keeps after its own backward."""
+    body = _always(loop.body)
+    at = next((at for at, each in enumerate(body) if _goes_back(each)), None)
+    if at is None or leaves(unit, loop.body) or _CLEARS.search(unit.text_of(loop)):
+        return
+    added = {id(each.target) for each in statements_in(body) if isinstance(each, ast.AugAssign)}
+    anew = {path_of(each) for each in targets(loop.body) if id(each) not in added}
+    if isinstance(loop, ast.For | ast.AsyncFor):
+        anew |= {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+    named: dict[str, list[ast.Attribute]] = {}  # what a name of this round stands for
+    for each in body[at + 1 :]:
+        if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
+            named[each.targets[0].id] = _gradients(each.value, {}, anew)
+        yield from _kept_by(each, {}, anew, named)
+
+
+def _is_measured(unit: Unit, loop: Round, owner: ast.Attribute) -> bool:
+    """Is only its size asked, inside rounds that clear? Then it may be that of a window so far."""
+    line = unit.source.lines[owner.lineno - 1]
+    return _SIZE.search(line) is not None and any(
+        isinstance(each, Round)
+        and each.lineno < loop.lineno <= (each.end_lineno or 0)
+        and _CLEARS.search(unit.text_of(each))
+        for each in unit.statements()
+    )
+
+
+def _always(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Return what is done in every round, without the `with` around it."""
+    found: list[ast.stmt] = []
+    for each in body:
+        if isinstance(each, ast.With | ast.AsyncWith):
+            found += _always(each.body)
+        else:
+            found.append(each)
+    return found
+
+
+def _goes_back(each: ast.stmt) -> bool:
+    call = each.value if isinstance(each, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return False
+    return call.func.attr == "backward"
+
+
+def _kept_by(
+    each: ast.stmt,
+    parameters: dict[str, str],
+    anew: set[str],
+    named: dict[str, list[ast.Attribute]],
+) -> Iterator[ast.Attribute]:
+    """Yield the gradients of parameters that a statement adds to what was there before the loop."""
+    if isinstance(each, ast.For):
+        inner = parameters | _parameters(each.target, each.iter)
+        for part in each.body:
+            yield from _kept_by(part, inner, anew, named)
+    elif isinstance(each, ast.If) and ".grad" in ast.unparse(each.test) and not each.orelse:
+        for part in each.body:  # one that has none is passed over
+            yield from _kept_by(part, parameters, anew, named)
+    else:
+        holder, value = _kept(each, anew - parameters.keys())
+        root = path_of(holder).split("[", 1)[0] if holder is not None else ""
+        if value is None or not root or root in anew or root.split(".", 1)[0] in parameters:
+            return
+        yield from _gradients(value, parameters, anew)
+        for name in ast.walk(value):
+            if isinstance(name, ast.Name):
+                yield from named.get(name.id, ())
+
+
+def _gradients(value: ast.expr, parameters: dict[str, str], anew: set[str]) -> list[ast.Attribute]:
+    """Return the gradients in an expression of a network's parameters, if no round has it anew."""
+    for source in ast.walk(value):
+        if isinstance(source, ast.comprehension):
+            parameters = parameters | _parameters(source.target, source.iter)
+    found: list[ast.Attribute] = []
+    for used in ast.walk(value):
+        if not isinstance(used, ast.Attribute) or used.attr != "grad":
+            continue
+        network = path_of(used.value)
+        if isinstance(used.value, ast.Name):
+            network = parameters.get(used.value.id, "")
+        elif not network.endswith((".weight", ".bias")):
+            continue
+        if network and network.split(".", 1)[0] not in anew:
+            found.append(used)
+    return found
+
+
+def _kept(each: ast.stmt, anew: set[str]) -> tuple[ast.expr | None, ast.expr | None]:
+    """Return what a statement adds to, and what it adds: at a place of its own for each round."""
+    if isinstance(each, ast.AugAssign) and isinstance(each.op, ast.Add):
+        return _bare(each.target), each.value
+    if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Subscript):
+        place = {part.id for part in ast.walk(each.targets[0]) if isinstance(part, ast.Name)}
+        return (_bare(each.targets[0]), each.value) if place & anew else (None, None)
+    call = each.value if isinstance(each, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None, None
+    keeps = call.func.attr in _KEEPS and call.args
+    return (_bare(call.func.value), call.args[0]) if keeps else (None, None)
+
+
+def _bare(target: ast.expr) -> ast.expr:
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return target
+
+
+def _parameters(target: ast.expr, source: ast.expr) -> dict[str, str]:
+    """Return the names that go through a network's parameters, with the network."""
+    calls = [
+        each
+        for each in ast.walk(source)
+        if isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Attribute)
+        and each.func.attr in ("parameters", "named_parameters")
+    ]
+    if not calls:
+        return {}
+    assert isinstance(calls[0].func, ast.Attribute)
+    owner = path_of(calls[0].func.value)
+    names = [each.id for each in ast.walk(target) if isinstance(each, ast.Name)]
+    return dict.fromkeys(names, owner) if owner else {}
+
+
+def _finding(program: Program, owner: ast.Attribute) -> Finding:
+    rule = BY_CODE["ZG202"]
+    names = {"owner": path_of(owner.value)}
+    return Finding(
+        rule=rule,
+        spot=program.main.source.spot(owner),
+        message=rule.summary.format_map(names),
+        advice="clear the gradients in each iteration: zero_grad() before its backward()",
+        owner=names["owner"],
+    )

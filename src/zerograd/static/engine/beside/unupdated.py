@@ -1,0 +1,64 @@
+"""ZG302: a scaler that is made, scales and steps in one file, and that nothing there updates.
+
+A wrapper's `step()` is called by a loop elsewhere, which knows of no scaler to update.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.findings import Finding
+from zerograd.rules import BY_CODE
+from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.text.words import is_scaler_name
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.reading.program import Program
+
+_OWN = frozenset(("scale", "step", "unscale_", "unscale"))
+_HARMLESS = frozenset(("get_scale", "state_dict", "load_state_dict", "is_enabled"))
+
+
+def unupdated(program: Program) -> Iterator[Finding]:
+    """Yield the steps of such scalers, where nobody else is handed the scaler."""
+    source = program.main.source
+    if "GradScaler(" not in source.text or ".update(" in source.text:
+        return  # most files; whatever it is that is updated, under another name it may be this
+    uses: dict[str, list[tuple[str, ast.AST]]] = {}
+    made: set[str] = set()
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and _makes_scaler(node.value):
+            made.add(path_of(node.targets[0]))
+        elif isinstance(node, ast.Attribute) and is_scaler_name(path_of(node.value)):
+            uses.setdefault(path_of(node.value), []).append((node.attr, node))
+    for path in made:
+        names = {name for name, _ in uses.get(path, ())}
+        if {"scale", "step"} <= names and names <= _OWN | _HARMLESS:
+            yield from (
+                step_unupdated(program, path, call)
+                for call in ast.walk(source.tree)
+                if isinstance(call, ast.Call)
+                and path_of(call.func) == f"{path}.step"
+                and call.args
+                and program.passed.get(source.spot(call), True)  # else no path comes there
+            )
+
+
+def _makes_scaler(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and path_of(value.func).endswith("GradScaler")
+
+
+def step_unupdated(program: Program, scaler: str, call: ast.Call) -> Finding:
+    """Tell of the step through a scaler that nothing updates after it."""
+    rule = BY_CODE["ZG302"]
+    owner = path_of(call.args[0]) or "optimizer"
+    names = {"scaler": scaler, "call": "step", "owner": owner, "also": ""}
+    return Finding(
+        rule=rule,
+        spot=program.main.source.spot(call),
+        message=rule.summary.format_map(names),
+        advice=rule.advice.format_map(names),
+        owner=owner,
+    )

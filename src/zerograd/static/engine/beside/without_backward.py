@@ -1,0 +1,121 @@
+"""ZG401: a function that clears, computes a loss and steps, and goes back nowhere.
+
+Whoever calls it cannot go back between its clear and its step.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.findings import Finding, TrailStep
+from zerograd.rules import BY_CODE
+from zerograd.static.engine.identity.acting import acts
+from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.text.classes import FunctionNode
+from zerograd.static.engine.text.stores import statements_in
+from zerograd.static.engine.text.words import is_loss_name, is_optimizer_name, words_of
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.reading.program import Program
+
+_FILLS = re.compile(r"backward|backprop|autograd|\.grad\b|closure")
+# what is done with a loss that leaves its gradients alone
+_LOOKS = frozenset(
+    (
+        *("print", "float", "str", "format", "append", "extend", "update", "add", "log", "info"),
+        *("log_dict", "add_scalar", "log_metric", "isnan", "isfinite", "isinf", "mean", "sum"),
+        *("stack", "cat", "item", "detach", "len", "debug", "record", "set_postfix"),
+    )
+)
+
+
+def stepped_unfilled(program: Program) -> Iterator[Finding]:
+    """Yield the steps of this file right behind a clear, where a loss was meant to fill."""
+    unit = program.main
+    if ".step(" not in unit.source.text:
+        return
+    for function in unit.functions_saying("zero_grad"):
+        pairs = list(_pairs(function))
+        if not pairs:
+            continue  # most functions
+        code = "\n".join(map(ast.unparse, function.body))  # a comment may speak of a backward
+        if _FILLS.search(code) or acts(code, unit):
+            continue
+        for owner, clear, step in pairs:
+            if _keeps_a_loss(program, function, step.lineno):
+                yield _finding(program, owner, clear, step)
+
+
+def _pairs(function: FunctionNode) -> Iterator[tuple[str, ast.Call, ast.Call]]:
+    """Yield the clears of a function with the steps behind them, both in no loop of its own."""
+    cleared: dict[str, ast.Call] = {}
+    for each in function.body:
+        call = each.value if isinstance(each, ast.Expr) else None
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            continue
+        method, owner = call.func.attr, path_of(call.func.value)
+        if method in ("backward", "manual_backward"):
+            return
+        if method == "zero_grad" and is_optimizer_name(owner):
+            cleared[owner] = call
+        elif method == "step" and owner in cleared and not (call.args or call.keywords):
+            yield owner, cleared[owner], call
+
+
+def _keeps_a_loss(program: Program, function: FunctionNode, line: int) -> bool:
+    """Is a loss computed before a line that nothing takes which could go back from it?"""
+    losses = {
+        target.id
+        for each in statements_in(function.body)
+        if isinstance(each, ast.Assign) and each.lineno < line and _is_loss(program, each.value)
+        for target in each.targets
+        if isinstance(target, ast.Name) and "loss" in target.id.lower()
+    }
+    if not losses:
+        return False
+    for call in ast.walk(function):
+        if not isinstance(call, ast.Call):
+            continue
+        name = path_of(call.func).rsplit(".", 1)[-1]
+        handed = [*call.args, *(word.value for word in call.keywords)]
+        taken = any(
+            isinstance(each, ast.Name) and each.id in losses
+            for argument in handed
+            for each in ast.walk(argument)
+        )
+        if taken and name not in _LOOKS and "log" not in words_of(name):
+            return False
+    return True
+
+
+def _is_loss(program: Program, value: ast.expr) -> bool:
+    """Is it what a function of torch, or one called a loss, gives?"""
+    if not isinstance(value, ast.Call):
+        return False
+    name = path_of(value.func)
+    last = name.rsplit(".", 1)[-1]
+    if name.startswith(("F.", "torch.nn.functional.", "nn.functional.")):
+        return "loss" in last or "entropy" in last
+    return is_loss_name(last) and f"def {last}(" not in program.main.source.text
+
+
+def _finding(program: Program, owner: str, clear: ast.Call, step: ast.Call) -> Finding:
+    rule = BY_CODE["ZG401"]
+    names = {"owner": owner}
+    source = program.main.source
+    return Finding(
+        rule=rule,
+        spot=source.spot(step),
+        message=rule.summary.format_map(names),
+        advice=rule.advice.format_map(names),
+        owner=owner,
+        trail=(
+            TrailStep(source.spot(clear), "clears", source.segment(clear)),
+            TrailStep(
+                source.spot(step), "steps, and no backward() came between", source.segment(step)
+            ),
+        ),
+    )

@@ -1,0 +1,1 @@
+"""From the skeleton to the states that each event may be reached in."""

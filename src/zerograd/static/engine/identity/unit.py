@@ -1,0 +1,385 @@
+"""One module of the project: its functions, classes and imports, found without running it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING, cast
+
+from zerograd.static.engine.identity.values import External
+from zerograd.static.engine.text.classes import ClassUnit, FunctionNode
+from zerograd.static.engine.text.companions import companions
+from zerograd.static.engine.text.leading import LeadingLines
+from zerograd.static.engine.text.places import Places, has_row
+from zerograd.static.engine.text.stores import names_stored, statements_in
+
+if TYPE_CHECKING:
+    from zerograd.static.source import Source
+
+_FUNCTIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef))
+
+_PLAINLY = re.compile(r"(?i)\b\w*loss\w*\.backward\(")
+_CLEARING = re.compile(r"zero_grads?\(|clear_grads?\(|\.grad(\.data)?(\s*=\s*None|\.zero_)")
+
+_ASKED_AS_NETWORK = re.compile(r"\.(\w+)\.(?:zero_grad|(?:named_)?parameters)\(")
+
+
+class Unit:
+    """A module as the engine reads it."""
+
+    __slots__ = (
+        "_changing",
+        "_clears",
+        "_companions",
+        "_counted_down",
+        "_equalities",
+        "_every_function",
+        "_gathered",
+        "_gradient_rows",
+        "_in_buffers",
+        "_leading",
+        "_lines",
+        "_networks",
+        "_parts",
+        "_pieces",
+        "_places",
+        "_statements",
+        "_tallies",
+        "_texts",
+        "classes",
+        "functions",
+        "imports",
+        "missing",
+        "source",
+        "stars",
+        "submodules",
+    )
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.functions: dict[str, FunctionNode] = {}
+        self.classes: dict[str, ClassUnit] = {}
+        # local name -> (module, level, name in it or "" for the module itself)
+        self.imports: dict[str, tuple[str, int, str]] = {}
+        self.submodules: set[str] = set()  # `import package.module`
+        self.stars: list[tuple[str, int]] = []
+        self.missing: set[str] = set()  # names that were looked for at its top, in vain
+        self._lines = source.lines
+        self._texts: dict[int, str] = {}
+        self._parts: dict[int, list[ast.AST]] = {}
+        self._statements: list[ast.AST] | None = None
+        self._every_function: list[FunctionNode] | None = None
+        self._pieces: dict[str, list[str]] = {}  # the text, cut where a sign stands
+        self._equalities: dict[int, ast.Compare | None] = {}
+        self._tallies: dict[str, bool | None] = {}
+        self._gathered: dict[str, bool] = {}
+        self._counted_down: dict[str, bool] = {}
+        self._changing: frozenset[str] | None = None
+        self._companions: dict[str, frozenset[str]] | None = None
+        self._clears: bool | None = None
+        self._in_buffers: bool | None = None
+        self._leading: LeadingLines | None = None
+        self._places: Places | None = None
+        self._gradient_rows: list[int] | None = None
+        self._networks: frozenset[str] | None = None
+        self._collect(source.tree.body)
+
+    def close(self) -> None:
+        """Let go of the tree."""
+        for cls in self.classes.values():
+            cls.close()
+        for name in Unit.__slots__:
+            delattr(self, name)
+
+    def _collect(self, body: list[ast.stmt]) -> None:
+        for node in body:
+            if isinstance(node, FunctionNode):
+                self.functions[node.name] = node
+            elif isinstance(node, ast.ClassDef):
+                self.classes[node.name] = ClassUnit(node, self)
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                self.add_import(node)
+            elif isinstance(node, ast.If | ast.Try | ast.With):
+                for inner in ("body", "orelse", "finalbody"):
+                    self._collect(getattr(node, inner, []))
+                for handler in getattr(node, "handlers", []):
+                    # a stand-in for what the try could not import
+                    self._collect(
+                        [
+                            each
+                            for each in handler.body
+                            if getattr(each, "name", "") not in self.imports
+                        ]
+                    )
+
+    def add_import(self, node: ast.Import | ast.ImportFrom) -> None:
+        """Note what an import binds, wherever it stands."""
+        self.missing.clear()
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.asname:
+                    self.imports.setdefault(alias.asname, (alias.name, 0, ""))
+                else:
+                    root, dot, _ = alias.name.partition(".")
+                    self.imports.setdefault(root, (root, 0, ""))
+                    if dot and root != "torch":
+                        self.submodules.add(alias.name)
+            return
+        module = node.module or ""
+        for alias in node.names:
+            if alias.name == "*":
+                self.stars.append((module, node.level))
+            else:
+                self.imports.setdefault(
+                    alias.asname or alias.name, (module, node.level, alias.name)
+                )
+
+    def statements(self) -> list[ast.AST]:
+        """Return all statements of the module, as `statements_in` gives them."""
+        if self._statements is None:
+            self._statements = statements_in(self.source.tree.body)
+        return self._statements
+
+    def has_gradients_in_buffers(self) -> bool:
+        """Is some `.grad` made a part of other memory: `p.grad = flat[a:b].view_as(p)`?"""
+        if self._in_buffers is None:
+            self._in_buffers = ".grad = " in self.source.text and any(
+                isinstance(each, ast.Assign)
+                and any(getattr(target, "attr", "") == "grad" for target in each.targets)
+                and any(_is_view(part) for part in ast.walk(each.value))
+                for each in self.statements()
+            )
+        return self._in_buffers
+
+    def every_function(self) -> list[FunctionNode]:
+        """Return all functions of the module, methods and those inside others too."""
+        if self._every_function is None:
+            functions = [each for each in self.statements() if type(each) in _FUNCTIONS]
+            self._every_function = cast(list[FunctionNode], functions)
+        return self._every_function
+
+    def functions_saying(self, text: str) -> list[FunctionNode]:
+        """Return those of all functions in whose lines `text` occurs."""
+        rows = self.places.rows(text)
+        if not rows:
+            return []
+        return [each for each in self.every_function() if has_row(rows, each.lineno, _last(each))]
+
+    @property
+    def places(self) -> Places:
+        """Where words stand in the file."""
+        if self._places is None:
+            self._places = Places(self._lines)
+        return self._places
+
+    def changes_attribute(self, name: str) -> bool:
+        """Is an attribute of that name assigned outside a constructor?"""
+        if self._changing is None:
+            bodies = [
+                method.body
+                for cls in self.classes.values()
+                for method in cls.methods.values()
+                if method.name != "__init__"
+            ]
+            found = [names_stored(body) for body in bodies]
+            self._changing = frozenset().union(*found) if found else frozenset()
+        return f".{name}" in self._changing
+
+    def companions(self, name: str) -> frozenset[str]:
+        """Return the names that are None exactly where `name` is, `.name` for attributes."""
+        if self._companions is None:
+            self._companions = companions([self.source.tree])
+        return self._companions.get(name, frozenset())
+
+    def external(self, name: str) -> External:
+        """Return what an import from outside the project stands for."""
+        module, level, inner = self.imports[name]
+        dotted = "." * level + module
+        return External(f"{dotted}.{inner}" if inner else dotted)
+
+    def text_of(self, node: ast.AST) -> str:
+        """Return the lines of `node`, whole."""
+        text = self._texts.get(id(node))
+        if text is None:
+            first: int = node.lineno  # type: ignore[attr-defined]
+            last: int = node.end_lineno  # type: ignore[attr-defined]
+            text = self._texts[id(node)] = "\n".join(self._lines[first - 1 : last])
+        return text
+
+    def equality(self, node: ast.Compare, name: str, number: int) -> ast.Compare | None:
+        """Return `name == number` in the place of `node`, if the file asks that anywhere."""
+        if id(node) not in self._equalities:
+            same = None
+            if _asks(self.source.text, name, str(number)):
+                constant = ast.copy_location(ast.Constant(number), node.comparators[0])
+                same = ast.Compare(node.left, [ast.Eq()], [constant])
+                ast.copy_location(same, node)
+            self._equalities[id(node)] = same
+        return self._equalities[id(node)]
+
+    def is_tallied(self, name: str) -> bool | None:
+        """Is a number that is counted up set back to nothing as well? None: it is not counted."""
+        if name not in self._tallies:
+            counted = self._is_before(name, " += ")
+            self._tallies[name] = _sets_back(self.source.text, name) if counted else None
+        return self._tallies[name]
+
+    def is_gathered(self, name: str) -> bool:
+        """Is a list of that name filled one by one, and emptied again and again?"""
+        if not name or not self._is_before(name, ".append("):
+            return False  # most names
+        known = self._gathered.get(name)
+        if known is None:
+            text = self.source.text
+            emptied = len(re.findall(rf"\b{name}(?:: [^=\n]+)? = \[\]", text))
+            known = self._gathered[name] = emptied > 1 or f"{name}.clear()" in text
+        return known
+
+    def is_counted_down(self, name: str) -> bool:
+        """Is one taken off a number of that name anywhere?"""
+        known = self._counted_down.get(name)
+        if known is None:
+            known = self._counted_down[name] = self._is_before(name, " -= 1")
+        return known
+
+    def _is_before(self, name: str, sign: str) -> bool:
+        """Is `name` written before the sign anywhere? The text is cut at the sign once for all."""
+        pieces = self._pieces.get(sign)
+        if pieces is None:
+            pieces = self._pieces[sign] = self.source.text.split(sign)[:-1]
+        return any(piece.endswith(name) for piece in pieces)
+
+    def parts_of(self, node: ast.AST) -> list[ast.AST]:
+        """Return `node` and all expressions below it; a condition is looked at once a reading."""
+        parts = self._parts.get(id(node))
+        if parts is None:
+            parts = self._parts[id(node)] = _below(node)
+        return parts
+
+    def mentions(self, node: ast.AST, text: str) -> bool:
+        """Does `text` occur in the lines of `node`?"""
+        first: int = node.lineno  # type: ignore[attr-defined]
+        last: int = node.end_lineno  # type: ignore[attr-defined]
+        return text in (self._lines[first - 1] if first == last else self.text_of(node))
+
+    @property
+    def networks(self) -> frozenset[str]:
+        """The names of parts that are networks: `D` by `m.D.parameters()`."""
+        if self._networks is None:
+            self._networks = frozenset(_ASKED_AS_NETWORK.findall(self.source.text))
+        return self._networks
+
+    def mentions_gradient(self, node: ast.AST) -> bool:
+        """Does an expression read some `.grad`? Few lines of a file do."""
+        rows = self._gradient_rows
+        if rows is None:
+            text = self.places.text
+            ends = [
+                row for row, at in self.places.of(".grad") if not _is_word(text[at + 5 : at + 6])
+            ]
+            rows = self._gradient_rows = ends
+        return (
+            bool(rows)
+            and has_row(rows, node.lineno, _last(node))  # type: ignore[attr-defined]
+            and any(type(each) is ast.Attribute and each.attr == "grad" for each in ast.walk(node))
+        )
+
+    def goes_backward_plainly(self) -> bool:
+        """Does anything in this file call the backward of a loss?"""
+        return bool(_PLAINLY.search(self.source.text))
+
+    def trains(self, name: str) -> bool:
+        """Is `name` itself stepped or cleared: `optim.zero_grad()`, and no module of that name?"""
+        text = self.source.text
+        if f"{name}.zero_grad(" not in text and f"{name}.step(" not in text:
+            return False  # most names
+        return bool(re.search(rf"(?<![\w.]){name}\.(?:zero_grad|step)\(", text))
+
+    def clears(self) -> bool:
+        """Does anything in the module clear gradients, or seem to?"""
+        if self._clears is None:
+            self._clears = bool(_CLEARING.search(self.source.text))
+        return self._clears
+
+    def has_events(self, node: ast.AST) -> bool:
+        """May the text of `node` hold an event, or a call of what does?"""
+        if self._leading is None:
+            defined = [(node, "") for node in self.functions.values()]
+            for cls in self.classes.values():
+                defined += [(method, cls.name) for method in cls.methods.values()]
+            self._leading = LeadingLines(
+                self.places,
+                [(each.name, owner, each.lineno, _last(each)) for each, owner in defined],
+            )
+        return self._leading.any_in(node.lineno, _last(node))  # type: ignore[attr-defined]
+
+
+def _asks(text: str, name: str, number: str) -> bool:
+    """Is `name == number` or `name != number` written anywhere, with whatever spaces?"""
+    at = text.find(name)
+    while at >= 0:
+        end = at + len(name)
+        rest = text[end : end + 40].lstrip(" ")
+        if rest.startswith(("==", "!=")):
+            before = text[at - 1 : at]
+            rest = rest[2:].lstrip(" ")
+            whole = not _is_word(before) and before != "."
+            if whole and rest.startswith(number) and not _is_word(rest[len(number) :][:1]):
+                return True
+        at = text.find(name, end)
+    return False
+
+
+def _sets_back(text: str, name: str) -> bool:
+    """Is `name = 0` written as a statement, and not as an argument's default?"""
+    written = f"{name} = 0"
+    at = text.find(written)
+    while at >= 0:
+        end = at + len(written)
+        starts = text[at - 1 : at] in (" ", ".") and text[at - 2 : at - 1] != ","
+        if starts and not _is_word(text[end : end + 1]):
+            return True
+        at = text.find(written, end)
+    return False
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def _last(node: ast.AST) -> int:
+    last: int = node.end_lineno  # type: ignore[attr-defined]
+    return last
+
+
+def _is_view(node: ast.AST) -> bool:
+    called = getattr(node.func, "attr", "") if isinstance(node, ast.Call) else ""
+    return isinstance(node, ast.Subscript) or called in ("view", "view_as", "reshape", "narrow")
+
+
+def _below(node: ast.AST) -> list[ast.AST]:
+    """Return what `ast.walk` yields, in its order, but for operators, loads and stores."""
+    found = [node]
+    for each in found:
+        fields = _INNER.get(type(each))
+        for name in each._fields if fields is None else fields:
+            value = getattr(each, name, None)
+            if isinstance(value, list):
+                found += [inner for inner in value if isinstance(inner, ast.AST)]
+            elif isinstance(value, ast.AST) and name != "ctx":
+                found.append(value)
+    return found
+
+
+# where expressions stand in those that conditions are mostly made of
+_INNER: dict[type[ast.AST], tuple[str, ...]] = {
+    ast.Name: (),
+    ast.Constant: (),
+    ast.Attribute: ("value",),
+    ast.Subscript: ("value", "slice"),
+    ast.Call: ("func", "args", "keywords"),
+    ast.Compare: ("left", "comparators"),
+    ast.BoolOp: ("values",),
+    ast.BinOp: ("left", "right"),
+    ast.UnaryOp: ("operand",),
+}

@@ -1,0 +1,75 @@
+"""An unscale whose update is called off later in the iteration, for a bad norm, say."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.events import EventKind
+from zerograd.static.engine.identity.ir import Happening
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.flow.buckets import Buckets
+    from zerograd.static.engine.reading.program import Program
+
+
+def may_be_updated(
+    unscale: Happening, buckets: Buckets, program: Program, varies: Callable[[str], bool]
+) -> bool:
+    """Is there an update after it under a condition that may be the unscale's in other words?
+
+    That is one that was decided before the unscale, and is the same in every round.
+    """
+    updates = _updates_after(unscale, buckets)
+    return any(
+        not varies(atom) and not _is_made_up_after(unscale, atom, program)
+        for each in updates
+        for atom in each.guards - unscale.guards
+    )
+
+
+def is_called_off(unscale: Happening, buckets: Buckets, program: Program) -> bool:
+    """Does every update stand under a condition that is made up after the unscale?"""
+    updates = _updates_after(unscale, buckets)
+    return bool(updates) and all(
+        any(_is_made_up_after(unscale, atom, program) for atom in each.guards - unscale.guards)
+        for each in updates
+    )
+
+
+def is_second_of_a_round(unscale: Happening, buckets: Buckets) -> bool:
+    """Does another unscale of it come in the same round, where this one may be left out?"""
+    return any(
+        each.kind is EventKind.UNSCALE
+        and each is not unscale
+        and each.optimizer is unscale.optimizer
+        and not unscale.guards <= each.guards
+        for each in buckets.happenings
+    )
+
+
+def _updates_after(unscale: Happening, buckets: Buckets) -> list[Happening]:
+    return [
+        each
+        for each in buckets.happenings
+        if each.kind is EventKind.SCALER_UPDATE
+        and each.scaler == unscale.scaler
+        and each.loop is unscale.loop
+        and each.unit is unscale.unit
+        and each.spot.line > unscale.spot.line
+    ]
+
+
+def _is_made_up_after(unscale: Happening, key: str, program: Program) -> bool:
+    atom = program.atoms.get(key)
+    if atom is None or atom.node is None:
+        return False
+    asked = {each.id for each in ast.walk(atom.node) if isinstance(each, ast.Name)}
+    return any(
+        isinstance(each, ast.Name)
+        and isinstance(each.ctx, ast.Store)
+        and each.id in asked
+        and unscale.spot.line < each.lineno < atom.node.lineno
+        for each in ast.walk(unscale.unit.source.tree)
+    )

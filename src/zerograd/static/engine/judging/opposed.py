@@ -1,0 +1,265 @@
+"""Losses that work against each other: a discriminator's and its generator's.
+
+`criterion(D(fake), zeros)` trains D, `criterion(D(fake), ones)` trains G *against* D. Where both
+go backward before D steps, one after the other or as one sum, D's update holds G's loss as well.
+So does that of a critic on its own loss and the actor's, which comes through it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from itertools import combinations, islice, product
+from typing import TYPE_CHECKING, NamedTuple
+
+from zerograd.lifecycle.events import EventKind, Spot
+from zerograd.lifecycle.state import BucketState, Contribution
+from zerograd.static.engine.identity.ir import Happening
+from zerograd.static.engine.judging.origins import Assignments, assignments_around, loss_of
+from zerograd.static.engine.judging.pulls import Pull, pulls
+from zerograd.static.engine.judging.sums import Passage, Term, names_of_sum, terms, terms_of
+from zerograd.static.engine.text.words import words_of
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.flow.buckets import Buckets
+    from zerograd.static.engine.flow.flow import Flow
+
+OPPOSED = (
+    "{owner}.step() also uses the gradients of a loss that works against it: "
+    "one pulls {output} {one}, the other {two}"
+)
+SUMMED = (
+    "{owner}.step() also uses the gradients of a loss that is not its own: "
+    "{output} goes backward in one sum with it"
+)
+ADDED = (
+    "{owner}.step() also uses the gradients of a loss that is not its own: "
+    "{output} goes backward before it"
+)
+SEPARATE = (
+    "call {owner}.step() before the other loss goes backward, or {owner}.zero_grad() between them; "
+    "and detach() what the generator made in the discriminator's own loss"
+)
+
+_STATIONS = (
+    "fills its gradients",
+    "adds onto them, for the opposite",
+    "steps on both",
+)
+_STATIONS_OF_SUM = ("fills its gradients with both losses", "steps on both")
+
+_JUDGES = frozenset(
+    ("d", "dis", "disc", "discrim", "discriminator", "critic", "critics", "q", "qf")
+)
+_MAKERS = frozenset(("g", "gen", "generator", "actor", "policy", "pi"))
+_MOST_PULLS = 64
+_SAMPLES = frozenset(("fake", "real", "f", "r"))  # of the judge's own: loss_g_fake
+_KINDS = ("fake", "real", "loss")  # lossDfake
+# What is frozen for a while is not filled, and a reversed gradient pulls the other way.
+_OTHERWISE = re.compile(
+    r"requires_grad_\(|\.requires_grad\s*=|set_requires_grad|toggle|freeze|revers|grl|inputs\s*="
+    r"|register_hook",
+    re.IGNORECASE,
+)
+
+
+class Opposition(NamedTuple):
+    """Two losses in one step: the backwards that left them, and what is told of them."""
+
+    first: Contribution
+    second: Contribution
+    message: str
+    names: dict[str, str]
+
+    def stations(self, step: Spot) -> list[tuple[Spot, str]]:
+        """Return the way to the step: where each loss came in, and what it does there."""
+        if self.first == self.second:
+            return list(zip((self.first.spot, step), _STATIONS_OF_SUM, strict=True))
+        return list(zip((self.first.spot, self.second.spot, step), _STATIONS, strict=True))
+
+
+class Opposed:
+    """Finds, at a step, two losses in its gradients that oppose each other."""
+
+    def __init__(self, buckets: Buckets, flow: Flow) -> None:
+        self._buckets = buckets
+        self._flow = flow
+        self._pulls: dict[int, tuple[Pull, ...]] = {}
+        self._sums: dict[tuple[Spot, frozenset[str], str], tuple[str, dict[str, str]] | None] = {}
+        self._scopes: dict[tuple[int, tuple[int, int] | None], Assignments] = {}
+
+    def at(self, step: Happening, state: BucketState) -> Opposition | None:
+        """Return the two, in the order in which they came."""
+        assert step.event is not None
+        owner = step.event.owner
+        held = [
+            each
+            for each in state.contributions
+            if owner in each.fills and owner not in each.used_by
+        ]
+        if not any(each.fills - {owner} for each in held):
+            return None  # neither is another's loss
+        mine = {_last(bucket) for bucket in step.event.buckets}
+        for first, second in combinations(held, 2):
+            found = _contest(self._pulls_at(first), self._pulls_at(second), mine)
+            if found:
+                return Opposition(first, second, OPPOSED, _sides(found))
+            added = self._between(first, second, owner, mine)
+            if added:
+                return Opposition(first, second, ADDED, {"output": added})
+        for each in held:
+            key = (each.spot, each.fills, owner)
+            if key not in self._sums:
+                self._sums[key] = self._within(each, owner, mine)
+            told = self._sums[key]
+            if told is not None:
+                return Opposition(each, each, *told)
+        return None
+
+    def _within(
+        self, held: Contribution, owner: str, mine: set[str]
+    ) -> tuple[str, dict[str, str]] | None:
+        """Look into one loss that also trains others, whose output the owner's network judges."""
+        backward = self._buckets.backward_at(held.spot)
+        loss = loss_of(backward.node) if backward is not None else None
+        if backward is None or loss is None or _OTHERWISE.search(_text_around(backward)):
+            return None
+        given = self._given(backward)
+        for other in sorted(held.fills - {owner}):
+            made_by = {_last(each) for each in self._buckets.holdings[other]}
+            if made_by & mine or not self._steps_on(other, held):
+                continue  # one network, or a loss that is the owner's alone
+            through = Passage(mine, made_by)
+            contested = self._pulls_at(held)
+            found = _contest(
+                contested, [each for each in contested if through.is_handed(each.call, given)], mine
+            )
+            if found:
+                return OPPOSED, _sides(found)
+            summed = _in_one_sum(loss, given, through, owner, other)
+            if summed:
+                return SUMMED, {"output": summed}
+        return None
+
+    def _between(
+        self, first: Contribution, second: Contribution, owner: str, mine: set[str]
+    ) -> str:
+        """Look at two losses that went backward one after the other, as at the terms of a sum."""
+        named: list[tuple[Term, Assignments]] = []
+        for each in (first, second):
+            backward = self._buckets.backward_at(each.spot)
+            loss = loss_of(backward.node) if backward is not None else None
+            if backward is None or loss is None or _OTHERWISE.search(_text_around(backward)):
+                return ""
+            given = self._given(backward)
+            named.extend((term, given) for term in terms_of(loss, given))
+        for other in sorted((first.fills | second.fills) - {owner}):
+            made_by = {_last(each) for each in self._buckets.holdings[other]}
+            if made_by & mine or not any(self._steps_on(other, each) for each in (first, second)):
+                continue
+            found = _other_loss(named, Passage(mine, made_by), owner, other)
+            if found:
+                return found
+        return ""
+
+    def _steps_on(self, owner: str, held: Contribution) -> bool:
+        return any(
+            each.spot == held.spot
+            for step in self._buckets.happenings
+            if step.kind is EventKind.STEP and step.event is not None and step.event.owner == owner
+            for bucket in step.event.buckets
+            for number, _ in self._flow.reached.get(id(step), {}).get(bucket, ())
+            for each in self._flow.states[number][0].contributions
+        )
+
+    def _pulls_at(self, held: Contribution) -> tuple[Pull, ...]:
+        backward = self._buckets.backward_at(held.spot)
+        if backward is None:
+            return ()
+        found = self._pulls.get(id(backward))
+        if found is None:
+            loss = loss_of(backward.node)
+            read = pulls(loss, self._given(backward)) if loss is not None else ()
+            found = self._pulls[id(backward)] = tuple(islice(read, _MOST_PULLS))
+        return found
+
+    def _given(self, backward: Happening) -> Assignments:
+        key = (id(backward.unit), backward.scope)
+        if key not in self._scopes:
+            self._scopes[key] = assignments_around(backward)
+        return self._scopes[key]
+
+
+def _contest(
+    some: Sequence[Pull], others: Sequence[Pull], mine: set[str]
+) -> tuple[Pull, Pull] | None:
+    """Return two that pull the same output of these networks apart."""
+    for one, other in product(some, others):
+        if one.network.rsplit(".", 1)[-1] in mine and one.opposes(other):
+            return one, other
+    return None
+
+
+def _sides(found: tuple[Pull, Pull]) -> dict[str, str]:
+    one = min(found, key=lambda each: each.up)
+    if one.to:
+        return {"output": one.output, "one": f"from {one.to}", "two": "to it"}
+    return {"output": one.output, "one": "down", "two": "up"}
+
+
+def _in_one_sum(
+    loss: ast.expr, given: Assignments, through: Passage, owner: str, other: str
+) -> str:
+    """Return a term of the sum that by its name is the maker's, and comes through the judge."""
+    if any(_has_role(each, _JUDGES | _MAKERS) for each in names_of_sum(loss, given)):
+        return ""  # one loss by its name
+    return _other_loss([(each, given) for each in terms(loss, given)], through, owner, other)
+
+
+def _other_loss(
+    named: list[tuple[Term, Assignments]], through: Passage, owner: str, other: str
+) -> str:
+    """Return the name of the maker's among these losses, where the judge's own is one of them."""
+    if not (_has_role(owner, _JUDGES) and _has_role(other, _MAKERS)):
+        return ""
+    own = any(
+        _is_for(each.names, _JUDGES, _MAKERS) and through.passes(each.node, given)
+        for each, given in named
+    )
+    for each, given in named if own else ():
+        if _is_for(each.names, _MAKERS, _JUDGES | _SAMPLES) and through.passes(
+            each.node, given, handed=True
+        ):
+            return each.names[0]
+    return ""
+
+
+def _is_for(names: tuple[str, ...], these: frozenset[str], those: frozenset[str]) -> bool:
+    return any(_has_role(each, these) for each in names) and not any(
+        _has_role(each, those) for each in names
+    )
+
+
+def _has_role(name: str, role: frozenset[str]) -> bool:
+    return any(word in role for word in _roles(name))
+
+
+def _roles(name: str) -> Iterator[str]:
+    for word in words_of(name):
+        yield word
+        for kind in _KINDS:
+            if word.endswith(kind):
+                yield word.removesuffix(kind)
+
+
+def _text_around(backward: Happening) -> str:
+    source = backward.unit.source
+    if backward.scope is None:
+        return source.text
+    first, last = backward.scope
+    return "\n".join(source.lines[first - 1 : last])
+
+
+def _last(bucket: str) -> str:
+    return bucket.rsplit(".", 1)[-1].split("@", 1)[0]

@@ -1,0 +1,130 @@
+"""The terms of a loss, by their names, and the networks that they come through."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.judging.origins import Assignments
+
+_DEEPEST = 12
+_CUTS = frozenset(("detach", "detach_", "item", "numpy", "data"))
+
+
+class Term(NamedTuple):
+    """One of those that are added up, and the names it has on the way there."""
+
+    names: tuple[str, ...]
+    node: ast.expr
+
+
+def terms(loss: ast.expr, given: Assignments) -> Iterator[Term]:
+    """Yield what a sum is made of, outermost names first; nothing if it is no sum."""
+    parts = list(_added(loss, given, 0))
+    for part in parts if len(parts) > 1 else ():
+        yield from terms_of(part, given)
+
+
+def terms_of(loss: ast.expr, given: Assignments) -> Iterator[Term]:
+    """Yield what a loss is made of: its own name is the first of each."""
+    yield from _named(loss, given, (), 0)
+
+
+def names_of_sum(loss: ast.expr, given: Assignments) -> Iterator[str]:
+    """Yield the names that all of it has."""
+    while isinstance(loss, ast.Call) and len(loss.args) == 1:
+        loss = loss.args[0]
+    for _ in range(_DEEPEST):
+        path = path_of(loss)
+        values = given.before(path, loss.lineno) if path else []
+        if path:
+            yield path
+        if len(values) != 1:
+            return
+        loss = values[0]
+
+
+def _added(node: ast.expr, given: Assignments, depth: int) -> Iterator[ast.expr]:
+    """Yield the parts of the outermost sum; the name of all of it says nothing of one."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        yield from (node.left, node.right)
+    elif isinstance(node, ast.Call) and len(node.args) == 1:
+        yield from _added(node.args[0], given, depth + 1)  # scaler.scale(loss)
+    elif isinstance(node, ast.Name | ast.Attribute) and depth < _DEEPEST:
+        values = given.before(path_of(node), node.lineno)
+        if len(values) > 1:
+            yield from values
+        elif values:
+            yield from _added(values[0], given, depth + 1)
+
+
+def _named(
+    node: ast.expr, given: Assignments, names: tuple[str, ...], depth: int
+) -> Iterator[Term]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        yield from _named(node.left, given, names, depth)
+        yield from _named(node.right, given, names, depth)
+        return
+    if isinstance(node, ast.UnaryOp):
+        yield from _named(node.operand, given, names, depth)
+        return
+    values: list[ast.expr] = []
+    if isinstance(node, ast.Name | ast.Attribute) and depth < _DEEPEST:
+        names = (*names, path_of(node))
+        values = given.before(path_of(node), node.lineno)
+    for value in values:
+        yield from _named(value, given, names, depth + 1)
+    if not values and names:
+        yield Term(names, node)
+
+
+class Passage:
+    """The way of a loss through one optimizer's networks, fed by those of another."""
+
+    def __init__(self, networks: set[str], makers: set[str]) -> None:
+        self._networks = networks
+        self._makers = makers
+
+    def passes(self, node: ast.expr, given: Assignments, handed: bool = False) -> bool:
+        """Does it come through one of the networks; with `handed`, out of a maker before?"""
+        return any(
+            not handed or self.is_handed(each, inside)
+            for each, inside in _calls(node, given, self._networks, 0, set())
+        )
+
+    def is_handed(self, call: ast.Call, given: Assignments) -> bool:
+        """Is a network handed what a maker made, not cut off from it?"""
+        handed = [*call.args, *(each.value for each in call.keywords)]
+        return any(True for each in handed for _ in _calls(each, given, self._makers, 0, set()))
+
+
+def _calls(
+    node: ast.expr, given: Assignments, networks: set[str], depth: int, seen: set[int]
+) -> Iterator[tuple[ast.Call, Assignments]]:
+    """Yield the calls of these networks that gradients come back to from `node`."""
+    if depth > _DEEPEST or id(node) in seen or given.is_cut_off(node):
+        return
+    seen.add(id(node))
+    if isinstance(node, ast.Attribute) and node.attr in _CUTS:
+        return
+    if isinstance(node, ast.Call):
+        path = path_of(node.func).split(".")
+        if path[-1] in _CUTS:
+            return
+        if path[-1] in networks or (len(path) > 1 and path[-2] in networks):
+            yield node, given
+        elif path[0] == "self" or len(path) == 1:
+            found = given.of_function(path[-1])
+            for returned in found[1] if found is not None else ():
+                assert found is not None
+                yield from _calls(returned, found[0], networks, depth + 1, seen)
+    path_here = path_of(node) if isinstance(node, ast.Name | ast.Attribute) else ""
+    values = given.before(path_here, node.lineno) if path_here else []
+    inner: Iterable[ast.AST] = values or ast.iter_child_nodes(node)
+    for each in inner:
+        if isinstance(each, ast.expr):
+            yield from _calls(each, given, networks, depth + 1, seen)
+        elif isinstance(each, ast.keyword):
+            yield from _calls(each.value, given, networks, depth + 1, seen)

@@ -1,0 +1,92 @@
+"""Findings in the user's own names, and words for faults whose usual ones would lead astray."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from zerograd.lifecycle.events import Spot
+from zerograd.lifecycle.findings import Finding, explain
+from zerograd.lifecycle.state import BucketState
+from zerograd.rules import BY_CODE
+from zerograd.rules.stale_gradient import by_hand
+from zerograd.static.engine.identity.ir import Happening
+from zerograd.static.engine.judging.early import EarlyClears
+from zerograd.static.engine.reading.applied import is_applied, told_of_applied
+
+
+class Telling(EarlyClears):
+    """Puts a fault at an event into a finding."""
+
+    def _finding(
+        self, node: Happening, code: str, state: BucketState, certain: bool, name: str = ""
+    ) -> Finding:
+        """Return the finding at `node`, in the user's own names."""
+        event = node.event
+        assert event is not None
+        rule = BY_CODE[code]
+        name = name or self._display(node)
+        finding = explain(rule, event, state, self._code_at)
+        story = rule.tells(state, event)
+        names = {"owner": name, **{k: v for k, v in story.names if k != "owner"}}
+        if "scaler" in names:
+            names["scaler"] = names["scaler"].split("@", 1)[0]
+        message = (story.summary or rule.summary).format_map(names)
+        advice = (story.advice or rule.advice).format_map(names)
+        finding = replace(finding, message=message, advice=advice, owner=name, certain=certain)
+        if node.optimizer is not None and node.optimizer.is_by_hand:
+            finding = by_hand(finding)
+        if code == "ZG101" and is_applied(node):
+            finding = told_of_applied(finding, node)
+        return finding
+
+    def _display(self, node: Happening) -> str:
+        """Return the optimizer as the user writes it there."""
+        if node.optimizer is not None:
+            return node.name or node.optimizer.key
+        if node.name:
+            return node.name
+        assert node.event is not None
+        for bucket in node.event.buckets:
+            for owner in self._buckets.owners_of(bucket):
+                return self._names.get(owner, owner)
+        return "the optimizer"
+
+    def _code_at(self, spot: Spot) -> str:
+        """Return the code of the event at `spot`."""
+        for each in self._buckets.happenings:
+            if each.spot == spot:
+                return each.unit.source.segment(each.node)
+        return ""
+
+
+def told_too_soon(finding: Finding) -> Finding:
+    """A step that stands above its backward: the order of these two is the fault, not the clear."""
+    owner = finding.owner
+    return replace(
+        finding,
+        message=f"{owner}.step() comes before the backward() it is meant for, "
+        "and what that fills is cleared, unused",
+        advice=f"call {owner}.step() after backward()",
+    )
+
+
+def told_of_last_round(finding: Finding) -> Finding:
+    """A loop that clears in each round, with the step behind it."""
+    owner = finding.owner
+    return replace(
+        finding,
+        message=f"{owner} is cleared in each round of this loop but stepped only after it, "
+        "so the gradients of all rounds but the last are lost",
+        advice=f"call {owner}.step() in the loop, or clear once before it to add its rounds up",
+    )
+
+
+def told_of_closure(finding: Finding) -> Finding:
+    """Put a stale gradient of such an optimizer into words of its own."""
+    owner = finding.owner
+    return replace(
+        finding,
+        message=f"{owner}.step() calls its closure several times, "
+        "and each call adds onto the gradients of the one before",
+        advice=f"call {owner}.zero_grad() first thing in the closure",
+    )

@@ -1,0 +1,217 @@
+"""Scalers of which the file shows one half only: what scaled the loss, or what is scaled at all.
+
+A clip of gradients that somebody else scaled: the scaler's own step tells that they are. And a
+scaler's step on a loss that nothing has scaled.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.events import EventKind
+from zerograd.lifecycle.state import BucketState, Phase
+from zerograd.lifecycle.verdicts import Literal
+from zerograd.rules.scaler_bypassed import RULE as SCALER_BYPASSED
+from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.identity.ir import Happening
+from zerograd.static.engine.judging.emptiness import only_moves_a_schedule
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.flow.buckets import Buckets
+    from zerograd.static.engine.flow.flow import Flow
+
+States = dict[BucketState, list[frozenset[Literal]]]  # with the conditions they are reached under
+
+_SCALING = re.compile(r"\.scale\(|scale_loss|\.backward\([^)\n]*\w*scal")
+
+
+def unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happening | None:
+    """Return the backward of a loss that the scaler which steps has never scaled.
+
+    Nothing in the file scales anything, and the scaler was made there; or it is handed in, and
+    handed on to nobody who could scale. What is cleared before the step is none of its business.
+    """
+    assert step.event is not None
+    source = step.unit.source
+    if not step.scaler or not ("GradScaler(" in source.text or _is_only_stepped(step)):
+        return None
+    if any(_SCALING.search(line.split("#", 1)[0]) for line in source.lines):
+        return None
+    mine = set(step.event.buckets)
+    losses = [
+        each
+        for each in buckets.happenings
+        if each.kind is EventKind.BACKWARD and each.event and mine & set(each.event.buckets)
+    ]
+    plain = all(
+        each.sure
+        and each.unit is step.unit
+        and each.loop is step.loop
+        and isinstance(each.node, ast.Call)
+        and isinstance(each.node.func, ast.Attribute)
+        for each in losses
+    )
+    held = {
+        each.spot
+        for pairs in flow.reached[id(step)].values()
+        for number, _ in pairs
+        for each in flow.states[number][0].contributions
+    }
+    before = [each for each in losses if each.spot.line < step.spot.line and each.spot in held]
+    return before[-1] if before and plain else None
+
+
+def _is_only_stepped(step: Happening) -> bool:
+    """Is the scaler one of mixed precision, updated here, and given to no other call?"""
+    text = step.unit.source.text
+    node = step.node
+    if "autocast" not in text or not isinstance(node, ast.Call):
+        return False
+    path = path_of(node.func).rpartition(".")[0]
+    if not path or f"{path}.update(" not in text:
+        return False
+    return not any(
+        path_of(given) == path
+        for each in ast.walk(step.unit.source.tree)
+        if isinstance(each, ast.Call)
+        for given in (*each.args, *(word.value for word in each.keywords))
+    )
+
+
+def maybe_unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happening | None:
+    """Return the backward of a loss that the scaler which steps has not scaled as far as is seen.
+
+    Others are scaled in the file, and this one may be in a way that is not seen. Where the
+    scaler is switched on or off, a plain loss may be what it steps on while it is off.
+    """
+    assert step.event is not None
+    if not step.scaler:
+        return None
+    mine = set(step.event.buckets)
+    filling = [
+        each
+        for each in buckets.happenings
+        if each.kind is EventKind.BACKWARD and each.event and mine & set(each.event.buckets)
+    ]
+    # one line may be both, by whether its scaler is switched on
+    losses = {each.spot: each for each in sorted(filling, key=_is_scaled)}
+    held = [
+        [losses[each.spot] for each in state.contributions if each.spot in losses]
+        for bucket, pairs in flow.reached[id(step)].items()
+        if bucket in mine
+        for state in {flow.states[number][0] for number, _ in pairs}
+    ]
+    plain = [each for each in held if each and not any(map(_is_scaled, each))]
+    if len(plain) < sum(map(bool, held)) and "enabled" in step.unit.source.text:
+        return None
+    return max((each[-1] for each in plain), key=lambda loss: loss.spot.line, default=None)
+
+
+def _is_scaled(loss: Happening) -> bool:
+    return bool(loss.scaler or (loss.event and loss.event.scaler))
+
+
+def is_unscaled_after_its_step(unscale: Happening, buckets: Buckets, flow: Flow) -> bool:
+    """Has a step used all that is unscaled here, and an update ended that round?
+
+    The scaler notes that this optimizer is unscaled, and does not unscale what comes next: some
+    step finds the scale still in it.
+    """
+    assert unscale.event is not None
+    owner = unscale.event.owner
+    if not any(
+        each.kind is EventKind.SCALER_UPDATE and each.scaler == unscale.scaler
+        for each in buckets.happenings
+    ):
+        return False
+    if not any(_finds_the_scale(each, owner, flow) for each in buckets.happenings):
+        return False
+    states = [
+        flow.states[number]
+        for bucket in unscale.event.buckets
+        for number, _ in flow.reached[id(unscale)].get(bucket, ())
+    ]
+    return bool(states) and all(
+        not doubt
+        and not state.unknown
+        and state.phase(owner) is Phase.SPENT
+        and owner not in state.awaiting | state.halfway
+        for state, doubt in states
+    )
+
+
+def is_unscaled_too_late(step: Happening, buckets: Buckets, flow: Flow) -> bool:
+    """Does any unscale of the owner come after its step? Then that is where it is told."""
+    assert step.event is not None
+    return any(
+        each.kind is EventKind.UNSCALE
+        and each.event is not None
+        and each.event.owner == step.event.owner
+        and is_unscaled_after_its_step(each, buckets, flow)
+        for each in buckets.happenings
+    )
+
+
+def _finds_the_scale(step: Happening, owner: str, flow: Flow) -> bool:
+    """Is it a step through a scaler that leaves the scale in, on some way?"""
+    if step.kind is not EventKind.STEP or step.event is None or step.event.owner != owner:
+        return False
+    reached = flow.reached.get(id(step), {})
+    return bool(step.event.scaler) and any(
+        SCALER_BYPASSED.broken_by(flow.states[number][0], step.event)
+        for bucket in step.event.buckets
+        for number, _ in reached.get(bucket, ())
+    )
+
+
+def is_clipped_scaled(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
+    """Is a scaler's step the first to unscale what is clipped here?
+
+    The backward is elsewhere, so the states do not know of the factor. Nothing in
+    the file unscales, and `scaler.step(opt)` comes after the clip on its way.
+    """
+    assert clip.event is not None
+    mine = set(clip.event.buckets)
+    if only_moves_a_schedule(clip):
+        return False
+    shown = (EventKind.UNSCALE, EventKind.BACKWARD)
+    if any(each.kind in shown for each in buckets.happenings):
+        return False
+    if any("unscale" in line.split("#", 1)[0] for line in clip.unit.source.lines):
+        return False
+    later = buckets.happenings[buckets.happenings.index(clip) + 1 :]
+    return any(
+        step.kind is EventKind.STEP
+        and bool(step.scaler)
+        and step.loop is clip.loop
+        and step.event is not None
+        and not mine.isdisjoint(step.event.buckets)
+        and are_on_one_way(clip, step, flow)
+        for step in later
+    )
+
+
+def are_on_one_way(one: Happening, other: Happening, flow: Flow) -> bool:
+    """May both happen in one round, for all that the conditions around them say?"""
+    mine, theirs = (
+        {literals for pairs in flow.reached.get(id(node), {}).values() for _, literals in pairs}
+        for node in (one, other)
+    )
+    return any(
+        all(literal ^ 1 not in there for literal in here if literal >= 0)
+        for here in mine
+        for there in theirs
+    )
+
+
+def filled_only(states: States) -> States:
+    """Leave out the ways on which there is nothing to clip: no loss in that round, say."""
+    filled: States = {}
+    for state, under in states.items():
+        if state.contributions:
+            # Whatever else may be in there, what came since is scaled.
+            known = state._replace(unknown=False) if state.scaled else state
+            filled.setdefault(known, []).extend(under)
+    return filled if any(state.scaled for state in filled) else states

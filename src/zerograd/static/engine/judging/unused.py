@@ -1,0 +1,350 @@
+"""ZG203: an optimizer that is cleared and filled in a loop, and that nothing ever steps."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.events import EventKind
+from zerograd.lifecycle.findings import Finding, TrailStep
+from zerograd.rules import BY_CODE
+from zerograd.static.engine.flow.filled import is_filled, without_comments
+from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.identity.ir import Happening
+from zerograd.static.engine.identity.keys import touches
+from zerograd.static.engine.identity.taken import is_taken_by_hand
+from zerograd.static.engine.text.classes import FunctionNode
+from zerograd.static.engine.text.stores import statements_in
+from zerograd.static.engine.text.words import is_scheduler_name, words_of
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.flow.buckets import Buckets
+    from zerograd.static.engine.flow.flow import Flow
+    from zerograd.static.engine.reading.program import Program
+
+# what can be done with an optimizer that does not step it
+_HARMLESS = frozenset(
+    ("zero_grad", "param_groups", "state_dict", "load_state_dict", "add_param_group", "scaler")
+)
+# methods that may be handed an optimizer, some of which give it back
+_NO_STEP = frozenset(("unscale_", "unscale", "prepare", "setup_optimizers", "prepare_optimizer"))
+_MEASURING = re.compile(
+    r"timeit|perf_counter|synchronize\(|profil|memory_allocated"
+    r"|(?<!cudnn[._])benchmark"  # cudnn's switch of that name is set in any training
+    r"|(?<!autograd)\.grad\b|clip_grad_norm_?\([^\n]*\binf\b"
+)
+_BETWEEN_RANKS = re.compile(r"\w*(?:reduce|broadcast)\w*\([^\n]*")  # in place, for a step
+_SAVING = re.compile(
+    r"\bsave_\w*(?:models?|checkpoints?|state|weights|pretrained)\(|\btorch\.save\("
+)
+NEVER_STEPPED = "{owner} is cleared in every iteration, but never stepped"
+
+_DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.Set)
+
+
+def unused(
+    program: Program, buckets: Buckets, flow: Flow, atoms: dict[str, int]
+) -> Iterator[Finding]:
+    """Yield the optimizers of one root that are never stepped, if nobody else can step them.
+
+    One that is stepped under a condition only, which is the same in every round, may be one too.
+    """
+    steps: dict[str, list[Happening]] = {}
+    for each in buckets.happenings:
+        if each.kind is EventKind.STEP and each.optimizer is not None:
+            steps.setdefault(each.optimizer.key, []).append(each)
+    picked = {key for key, own in steps.items() if any(_is_picked(each) for each in own)}
+    fixed = _fixed(program, buckets, atoms)
+    told: set[str] = set()
+    for node in buckets.happenings:
+        optimizer = node.optimizer
+        if node.kind is not EventKind.CLEAR or optimizer is None or optimizer.key in told:
+            continue
+        own = steps.get(optimizer.key, [])
+        is_normal = any(not each.rescues for each in own)  # and not only where something fails
+        if is_normal and not _may_never_run(node, own, flow, fixed):
+            continue
+        held = set(buckets.holdings[optimizer.key])
+        if any(held & set(buckets.holdings[each]) for each in picked):
+            continue  # one of several is stepped, and it may be this one
+        others = steps.keys() - {optimizer.key}
+        shared = any(held & set(buckets.holdings[other]) for other in others)
+        if not (_is_for_others(node, buckets) if shared else is_filled(node, buckets)):
+            continue
+        needed = _needed(node, own, flow, fixed)
+        instead = any(_is_without_scheduler(each, program, atoms) for each in needed)
+        handed = Handed.TO_A_CLASS if own and not instead else _handed_on(program, node, own)
+        if handed is not Handed.AWAY:
+            told.add(optimizer.key)  # say it once
+            text = without_comments(node.unit.source.lines)
+            certain = handed is Handed.TO_NOBODY and not _measures(text) and not program.entrusted
+            certain = certain and not is_taken_by_hand(node)  # a worker's, that others step on
+            found = _finding(node, node.name, certain, instead)
+            if shared:
+                yield replace(found, message=NEVER_STEPPED.format(owner=node.name))
+            else:
+                yield replace(found, trail=_trail(node, buckets))
+    for owner in buckets.optimizers.keys() - steps.keys() - told:
+        yield from _cleared_among_others(owner, buckets)
+    for owner, own in steps.items():
+        if owner not in told and len(steps) == 1:
+            yield from _waits_in_vain(owner, own, buckets, flow, fixed)
+
+
+def _is_picked(step: Happening) -> bool:
+    return step.optimizer is not None and step.optimizer.picked
+
+
+def _is_for_others(clear: Happening, buckets: Buckets) -> bool:
+    """Is the next thing in the loop a loss that surely fills other weights than those it holds?
+
+    The loss is its own, one would think, and it was given another's weights by mistake.
+    """
+    here = [each for each in buckets.happenings if each.loop is clear.loop]
+    loss = next(iter(here[here.index(clear) + 1 :]), None)
+    return (
+        clear.loop is not None
+        and not clear.loop.pseudo
+        and loss is not None
+        and loss.kind is EventKind.BACKWARD
+        and loss.guards == clear.guards
+        and clear.event is not None
+        and loss.sure
+        and bool(loss.keys)
+        and not any(touches(key, b) for key in loss.keys or () for b in clear.event.buckets)
+    )
+
+
+def _cleared_among_others(owner: str, buckets: Buckets) -> Iterator[Finding]:
+    """Yield the clear of several optimizers, as a loop over a list has, if this one is filled."""
+    held = set(buckets.holdings[owner])
+    filled = any(
+        each.kind is EventKind.BACKWARD and each.event is not None and owner in each.event.fills
+        for each in buckets.happenings
+    )
+    for node in buckets.happenings:
+        if (
+            filled
+            and node.kind is EventKind.CLEAR
+            and node.event is not None
+            and node.loop is not None
+            and held < set(node.event.buckets)
+        ):
+            yield _finding(node, _last(owner), False)
+            return
+
+
+def _waits_in_vain(
+    owner: str, steps: list[Happening], buckets: Buckets, flow: Flow, fixed: set[int]
+) -> Iterator[Finding]:
+    """Yield the backward that fills it, if a condition may keep every step and clear away."""
+    clears = [
+        each
+        for each in buckets.happenings
+        if each.kind is EventKind.CLEAR
+        and each.event is not None
+        and not set(each.event.buckets).isdisjoint(buckets.holdings[owner])
+    ]
+    for node in buckets.happenings:
+        if (
+            node.kind is EventKind.BACKWARD
+            and node.event is not None
+            and owner in node.event.fills
+            and node.loop is not None
+            and not node.loop.pseudo
+            and _may_never_run(node, [*steps, *clears], flow, fixed)
+        ):
+            yield _finding(node, steps[0].name, False)
+            return
+
+
+def _finding(node: Happening, owner: str, certain: bool, instead: bool = False) -> Finding:
+    rule = BY_CODE["ZG203"]
+    message = rule.summary.format_map({"owner": owner})
+    if instead:
+        message = f"{owner} is cleared and filled, but not stepped where there is a scheduler"
+    return Finding(
+        rule=rule,
+        spot=node.spot,
+        message=message,
+        advice=rule.advice.format_map({"owner": owner}),
+        owner=owner,
+        certain=certain,
+    )
+
+
+def _trail(clear: Happening, buckets: Buckets) -> tuple[TrailStep, ...]:
+    """Return the stations: what fills it, and what throws that away."""
+    assert clear.optimizer is not None
+    fills = [each for each in buckets.happenings if _fills(each, clear.optimizer.key)]
+    losses = [each for each in buckets.happenings if each.kind is EventKind.BACKWARD]
+    filled = (fills or losses)[0]
+    return tuple(
+        TrailStep(each.spot, text, each.unit.source.segment(each.node))
+        for each, text in ((filled, "fills its gradients"), (clear, "throws them away"))
+    )
+
+
+def _fills(node: Happening, owner: str) -> bool:
+    event = node.event
+    return node.kind is EventKind.BACKWARD and event is not None and owner in event.fills
+
+
+def _fixed(program: Program, buckets: Buckets, atoms: dict[str, int]) -> set[int]:
+    """Return the conditions that are the same in all rounds of every loop here."""
+    loops = {id(each.loop): each.loop for each in buckets.happenings if each.loop is not None}
+    return {
+        number
+        for key, number in atoms.items()
+        if not any(program.varies(loop, key) for loop in loops.values())
+    }
+
+
+def _may_never_run(clear: Happening, steps: list[Happening], flow: Flow, fixed: set[int]) -> bool:
+    """Is there a fixed condition without which no step is reached, but the clear is?"""
+    if not any(_literals(step, flow) for step in steps):
+        return True  # behind a jump that always comes first
+    return bool(_needed(clear, steps, flow, fixed))
+
+
+def _needed(
+    clear: Happening, steps: list[Happening], flow: Flow, fixed: set[int]
+) -> frozenset[int]:
+    """Return the fixed conditions without which no step is reached, but the clear is."""
+    paths = [path for step in steps for path in _literals(step, flow)]
+    if not paths:
+        return frozenset()
+    needed = {each for each in frozenset.intersection(*paths) if each >= 0 and each // 2 in fixed}
+    cleared = _literals(clear, flow)
+    return frozenset(each for each in needed if any(each not in path for path in cleared))
+
+
+def _is_without_scheduler(literal: int, program: Program, atoms: dict[str, int]) -> bool:
+    """Does it say that there is no scheduler? With one, that alone is stepped then: a mistake."""
+    key = next(key for key, number in atoms.items() if number == literal // 2)
+    atom = program.atoms.get(key)
+    return atom is not None and literal % 2 == 0 and is_scheduler_name(atom.text)
+
+
+def _literals(node: Happening, flow: Flow) -> list[frozenset[int]]:
+    found = flow.reached.get(id(node), {}).values()
+    return [literals for pairs in found for _, literals in pairs]
+
+
+def _measures(text: str) -> bool:
+    """Is it about the time, the memory or the gradients themselves, not about training?
+
+    Who saves the model afterwards has trained it, whatever else is measured.
+    """
+    text = _BETWEEN_RANKS.sub("", text)
+    return _MEASURING.search(text) is not None and _SAVING.search(text) is None
+
+
+class Handed(Enum):
+    """To whom an optimizer is given that might step it."""
+
+    TO_NOBODY = "nobody"
+    TO_A_CLASS = "a class of this file"  # whose other methods may be called from elsewhere
+    TO_A_LIST = "a list or dict"  # whose items may be stepped under another name
+    AWAY = "something unknown"
+
+
+def _handed_on(program: Program, node: Happening, steps: list[Happening]) -> Handed:
+    """To whom is the optimizer given?
+
+    Functions of this file that a call was followed into have been read: they do not step it.
+    """
+    assert node.optimizer is not None
+    tree = node.unit.source.tree
+    stepped = {
+        id(each.func) for step in steps for each in (step.node,) if isinstance(each, ast.Call)
+    }
+    statements = node.unit.statements()
+    functions = node.unit.every_function()
+    followed = {each.name for each in functions if id(each) in program.called}
+    classes = {each.name for each in statements if isinstance(each, ast.ClassDef)}
+    at = getattr(node.node, "lineno", 0)
+    around = [
+        each
+        for each in functions
+        if each.lineno <= at <= (each.end_lineno or 0)
+        and any(part is node.node for part in node.unit.parts_of(each))
+    ]
+    # where the clear calls it by another name
+    parts_of = node.unit.parts_of
+    places = [(node.name, parts_of(around[-1]) if around else _outside_functions(tree))]
+    # else it is a parameter of that function, unless a function here hands it on to this one
+    elsewhere = node.optimizer.keys is not None or len(node.frames) > 1
+    if elsewhere and not (around and _binds(around[-1], node.name)):
+        places.append((node.optimizer.key, parts_of(tree)))
+    listed = {id(each.iter) for each in statements if isinstance(each, ast.For)}
+    for known, kinds, handed in (
+        (followed, (), Handed.TO_NOBODY),
+        (followed | classes, (), Handed.TO_A_CLASS),
+        (followed | classes, _DISPLAYS, Handed.TO_A_LIST),
+    ):
+        if not any(
+            id(each) not in listed | stepped
+            and not isinstance(each, kinds)
+            and is_used(each, {_last(name)}, known)
+            for name, inside in places
+            if name
+            for each in inside
+        ):
+            return handed
+    return Handed.AWAY
+
+
+def _binds(function: FunctionNode, name: str) -> bool:
+    """Is it a variable of the function's own? One of that name elsewhere is another."""
+    return any(
+        isinstance(each, ast.Assign)
+        and any(isinstance(target, ast.Name) and target.id == name for target in each.targets)
+        for each in statements_in(function.body)
+    )
+
+
+def _outside_functions(tree: ast.Module) -> list[ast.AST]:
+    """Return what stands in no function: inside one the same name is another thing."""
+    found: list[ast.AST] = [tree]
+    for each in found:
+        if not isinstance(each, FunctionNode):
+            found.extend(ast.iter_child_nodes(each))
+    return found
+
+
+def _last(name: str) -> str:
+    return name.rsplit(".", 1)[-1].split("@", 1)[0]
+
+
+def is_used(parent: ast.AST, words: set[str], followed: set[str]) -> bool:
+    """Does this node do something unknown with the optimizer directly inside it?"""
+    if isinstance(parent, ast.keyword):
+        return False  # seen with its call
+    named = [each for each in ast.iter_child_nodes(parent) if _is_named(each, words)]
+    if isinstance(parent, ast.Call):
+        named += [each.value for each in parent.keywords if _is_named(each.value, words)]
+    if not named:
+        return False
+    if isinstance(parent, ast.Attribute):
+        return parent.attr not in _HARMLESS and not _is_named(parent, words)
+    if isinstance(parent, ast.Call) and parent.func not in named:
+        return not _is_harmless(parent.func, followed)
+    return True
+
+
+def _is_named(node: ast.AST, words: set[str]) -> bool:
+    name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
+    loads = isinstance(getattr(node, "ctx", None), ast.Load)
+    return loads and name in words and path_of(node) != "torch.optim"  # a name like a package's
+
+
+def _is_harmless(called: ast.expr, followed: set[str]) -> bool:
+    name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")
+    if name in followed or name in _NO_STEP or name.endswith("LR"):
+        return True
+    return is_scheduler_name(name) or "save" in words_of(name)

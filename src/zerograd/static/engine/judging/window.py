@@ -1,0 +1,243 @@
+"""A step that a counter lets through once in a while, and what it collects until then."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.events import EventKind
+from zerograd.static.engine.identity.conditions import SYNC
+from zerograd.static.engine.identity.ir import FILLS, Happening
+from zerograd.static.engine.reading.counters import counter_of
+from zerograd.static.engine.text.remainders import is_one
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.flow.buckets import Buckets
+    from zerograd.static.engine.flow.flow import Flow
+    from zerograd.static.engine.identity.atoms import Atom
+    from zerograd.static.engine.identity.unit import Unit
+    from zerograd.static.engine.reading.program import Program
+
+
+class Window:
+    """A step that a modulo lets through once in a while, and the backwards it collects."""
+
+    __slots__ = (
+        "backwards",
+        "cleared",
+        "divisor",
+        "emptied",
+        "guard",
+        "index",
+        "left",
+        "modulo",
+        "sides",
+        "step",
+        "steps",
+        "test",
+        "unit",
+    )
+
+    def __init__(
+        self,
+        step: Happening,
+        guard: str,
+        unit: Unit,
+        test: ast.expr,
+        modulo: ast.BinOp,
+        sides: set[bool],
+        backwards: list[Happening],
+    ) -> None:
+        self.step = step
+        self.guard = guard
+        self.unit = unit  # where the guard stands, which may be another file than the step
+        self.test = test
+        self.modulo = modulo
+        self.left = modulo.left
+        self.divisor = modulo.right
+        self.sides = sides  # the truths of the guard with which the step is reached
+        self.backwards = backwards
+        self.steps = [step]  # the last of each optimizer that the guard lets through
+        self.cleared = False  # under the same guard as the step
+        self.emptied = False  # at every micro-batch: what it holds is no sum, and has no tail
+        self.index = counter_of(step.loop) if step.loop is not None else None
+
+    def text(self, node: ast.AST) -> str:
+        return self.unit.source.segment(node)
+
+    @property
+    def shown(self) -> ast.expr:
+        """The test as it stands around the step: the same may have been asked before, or its
+        opposite, for whether to synchronise say."""
+        asked, line = ast.dump(self.modulo), self.step.spot.line
+        if self.unit is self.step.unit:
+            for each in self.unit.statements():
+                if isinstance(each, ast.If) and each.lineno <= line <= (each.end_lineno or 0):
+                    for part in ast.walk(each.test):
+                        if isinstance(part, ast.Compare) and ast.dump(part.left) == asked:
+                            return part
+        return self.test
+
+
+def windows(
+    program: Program, buckets: Buckets, flow: Flow, atoms: dict[str, int]
+) -> Iterator[Window]:
+    """Yield the windows of one root."""
+    for step in buckets.happenings:
+        if step.kind is not EventKind.STEP or step.event is None or step.loop is None:
+            continue
+        if step.rescues:
+            continue  # the data ran out: what is left of the last window, and no window's end
+        if id(step) not in flow.reached:
+            continue
+        for key in sorted((step.guards | step.behind) - step.turns):
+            atom = program.atoms.get(key)
+            number = atoms.get(key)
+            if key == SYNC or atom is None or atom.node is None or number is None:
+                continue
+            modulo = next(
+                (
+                    each
+                    for each in ast.walk(atom.node)
+                    if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Mod)
+                ),
+                None,
+            )
+            if modulo is None or is_one(modulo.right):
+                continue
+            steps = {
+                each.event.owner: each
+                for each in buckets.happenings
+                if each.kind is EventKind.STEP
+                and each.event is not None
+                and each.loop is step.loop
+                and key in each.guards | each.behind
+            }
+            losses = [
+                each
+                for each in buckets.happenings
+                if each.kind is EventKind.BACKWARD
+                and each.event is not None
+                and each.loop is step.loop
+                and step.event.owner in each.event.fills <= steps.keys()
+            ]
+            collected = [each for each in losses if key not in each.guards | each.behind]
+            unit = atom.unit or step.unit  # where the guard stands, which may be another file
+            if not collected and is_divided_by(step, unit.source.segment(modulo.right)):
+                # written out on both sides: without synchronising, and with
+                taken = {_side(each, number, flow) for each in losses}
+                collected = losses if taken == {True, False} else []
+            if not collected:
+                continue
+            if _is_whole(step, key, buckets):
+                continue
+            sides = {
+                number * 2 + 1 in literals
+                for each in buckets.happenings
+                if each.kind is EventKind.STEP
+                and each.optimizer is step.optimizer
+                and each.loop is step.loop
+                for pairs in flow.reached.get(id(each), {}).values()
+                for _, literals in pairs
+            }
+            window = Window(step, key, unit, atom.node, modulo, sides, collected)
+            window.steps = list(steps.values())
+            window.cleared = any(
+                each.kind is EventKind.CLEAR
+                and key in each.guards | each.behind
+                and each.event is not None
+                and not set(each.event.buckets).isdisjoint(step.event.buckets)
+                for each in buckets.happenings
+            )
+            window.emptied = any(
+                each.kind is EventKind.CLEAR
+                and each.loop is step.loop
+                and not any(program.varies(step.loop, own) for own in each.inner | each.behind)
+                and each.event is not None
+                and set(step.event.buckets) <= set(each.event.buckets)
+                for each in buckets.happenings
+            )
+            yield window
+
+
+def is_divided_by(step: Happening, size_text: str) -> bool:
+    """Does the loop divide something, a loss one would think, by the size of the window?"""
+    size = re.escape(size_text)
+    text = step.loop.text if step.loop is not None else ""
+    return bool(re.search(rf"(?<!/)/=?\s*{size}(?!\w)", text))
+
+
+def _side(node: Happening, number: int, flow: Flow) -> bool | None:
+    """Return the truth of a condition with which a node is reached, if it is one only."""
+    truths = {
+        number * 2 + 1 in literals
+        for pairs in flow.reached.get(id(node), {}).values()
+        for _, literals in pairs
+    }
+    return truths.pop() if len(truths) == 1 else None
+
+
+def _is_whole(step: Happening, guard: str, buckets: Buckets) -> bool:
+    """Do the clear, the loss and the step of one update all stand under the guard, in this order?
+
+    Then no window is collected outside it: a critic that is trained in every fifth round. The
+    gradient may be given by hand as well, to parameters that go by another name.
+    """
+    assert step.event is not None
+    mine = set(step.event.buckets)
+    cleared = False
+    for each in buckets.happenings:
+        if each is step:
+            return False
+        if each.event is None or guard not in each.guards:
+            continue
+        beside = each.loop is step.loop
+        if beside and each.kind is EventKind.CLEAR and mine <= set(each.event.buckets):
+            cleared = True
+        elif cleared and each.kind in FILLS and mine & {*each.event.buckets, *each.doubted}:
+            return True
+    return False
+
+
+def must_be_one(unit: Unit, text: str) -> bool:
+    """Is a program that asks for a longer window turned away: `assert accumulate == 1`?"""
+    found = re.search(r"%\s*\(?\s*(?:\w+\.)*(\w+)", text)
+    if found is None or "1" not in unit.source.text:
+        return False
+    name = rf"(?:\w+\.)*{found[1]}"
+    asserted = rf"assert\s+{name}\s*(?:==|<=)\s*1\b"
+    refused = rf"if\s+{name}\s*(?:!=|>)\s*1\s*:\s*raise\b"
+    return re.search(f"{asserted}|{refused}", unit.source.text) is not None
+
+
+def is_before_the_window(clear: Happening) -> bool:
+    """Is it a clear of what Accelerate prepared, outside its `accumulate`?
+
+    There it does nothing but after a round that has stepped: what it drops has been used.
+    """
+    return clear.optimizer is not None and clear.optimizer.windowed and SYNC not in clear.guards
+
+
+def starts_a_window(clear: Happening, owner: str, guard: Atom | None, buckets: Buckets) -> bool:
+    """Is what the guard asks of an object counted up between the clear and the owner's step?
+
+    `if self.n % k == 0: clear`, then `self.n += 1`, then `if self.n % k == 0: step` are two tests:
+    the one holds at the start of a window, and the other at its end.
+    """
+    steps = [
+        each.spot.line
+        for each in buckets.happenings
+        if each.kind is EventKind.STEP and each.event is not None and each.event.owner == owner
+        if each.unit is clear.unit
+    ]
+    counted = [
+        each.lineno
+        for each in clear.unit.statements()
+        if isinstance(each, ast.AugAssign)
+        and isinstance(each.target, ast.Attribute)
+        and guard is not None
+        and f".{each.target.attr}" in guard.names
+    ]
+    return any(clear.spot.line < line < step for line in counted for step in steps)

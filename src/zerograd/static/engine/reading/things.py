@@ -1,0 +1,402 @@
+"""Methods of networks, tensors, and things known by their path only."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+
+from zerograd.lifecycle.events import EventKind
+from zerograd.static.engine.identity.arguments import Arguments
+from zerograd.static.engine.identity.definitions import Function, Instance
+from zerograd.static.engine.identity.frame import Frame, path_of
+from zerograd.static.engine.identity.ir import Haze
+from zerograd.static.engine.identity.keepers import (
+    ask,
+    ask_for_gradients,
+    ask_to_train,
+    ask_trusted,
+)
+from zerograd.static.engine.identity.keys import keys_of
+from zerograd.static.engine.identity.prepared import prepared
+from zerograd.static.engine.identity.values import (
+    NOTHING,
+    UNSEEN,
+    Constant,
+    Gradient,
+    Leaf,
+    Mapping,
+    Module,
+    Named,
+    Optimizer,
+    Params,
+    Several,
+    Tensor,
+    Value,
+)
+from zerograd.static.engine.reading.clips import clip
+from zerograd.static.engine.reading.emit import emit, is_false
+from zerograd.static.engine.reading.handed import is_handed_a_loss
+from zerograd.static.engine.reading.scalers import scaler_method
+from zerograd.static.engine.reading.training import (
+    clear,
+    fill,
+    manual_backward,
+    optimizer_method,
+)
+from zerograd.static.engine.reading.unseen import (
+    clear_by_hook,
+    forward,
+    go_back_inside,
+    hand_over,
+    is_called_part,
+    makes_optimizer,
+    of_unseen_kind,
+    unseen,
+)
+from zerograd.static.engine.reading.updates import put_back, uses_gradient
+from zerograd.static.engine.text.doing import is_emptying
+from zerograd.static.engine.text.words import (
+    CLIPS,
+    clears_by_name,
+    fills_by_name,
+    is_environment_name,
+    is_follower_name,
+    is_loss_name,
+    is_network_name,
+    is_of_architecture,
+    is_optimizer_name,
+    is_pipeline_name,
+    is_scaler_name,
+    is_scheduler_name,
+    words_of,
+)
+
+_SAME = frozenset(
+    [
+        "to",
+        "cuda",
+        "cpu",
+        "float",
+        "half",
+        "double",
+        "bfloat16",
+        "train",
+        "eval",
+        "apply",
+        "share_memory",
+        "type",
+        "contiguous",
+        "requires_grad_",
+        "compile",
+    ]
+)
+_WRAPPERS = frozenset(["prepare_model", "unwrap_model"])  # of who is handed a network
+_CUTS = frozenset(
+    [
+        *("detach", "item", "tolist", "numpy", "detach_", "clone_detached"),
+        *("new_tensor", "new_zeros", "new_ones", "new_empty", "new_full"),  # made anew beside it
+    ]
+)
+_OF_TENSORS = frozenset(
+    [
+        "argmax",
+        "clamp",
+        "clone",
+        "expand",
+        "flatten",
+        "flip",
+        "gather",
+        "long",
+        "max",
+        "mean",
+        "min",
+        "permute",
+        "pow",
+        "repeat",
+        "reshape",
+        "squeeze",
+        "sum",
+        "transpose",
+        "unsqueeze",
+        "view",
+    ]
+)
+_PARAMETERS = frozenset(
+    ["parameters", "named_parameters", "trainable_parameters", "get_parameters"]
+)
+OF_MODULES = _PARAMETERS | {"to", "cuda", "train", "eval"}
+_LOOKUPS = frozenset(["get", "pop", "setdefault"])  # of a dict
+_PARTS = frozenset(("children", "modules", "named_children", "named_modules"))
+_SILENT = frozenset(
+    [
+        *_PARTS,
+        "state_dict",
+        "buffers",
+        "named_buffers",
+        "register_forward_hook",
+        "register_hook",
+        "register_buffer",
+        "add_module",
+        "no_sync",
+        "size",
+        "dim",
+        "log",
+        "log_dict",
+        "print",
+        "save_hyperparameters",
+        "toggle_optimizer",
+        "untoggle_optimizer",
+    ]
+)
+
+# all names that `thing_method` asks for: what is not here is passed by
+_TELLING = frozenset(
+    (
+        *(*_SAME, *_WRAPPERS, *_CUTS, *_OF_TENSORS, *_PARAMETERS, *_SILENT),
+        *("backward", "step", "manual_backward", "scale", "requires_grad", "load_state_dict"),
+        *("replay", "prepare", "setup", "initialize", "setup_optimizers"),
+    )
+)
+
+
+@lru_cache(maxsize=16_384)
+def _is_telling(name: str) -> bool:
+    """Does the name of a method say what it does, whoever has it? Most names do not."""
+    return name in _TELLING or name in CLIPS or clears_by_name(name) or fills_by_name(name)
+
+
+def thing_method(
+    frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments
+) -> Value:
+    """A method of a network, a tensor, or a thing known by its path only."""
+    program = frame.program
+    path = base.path if type(base) is Named else ""
+    if path and is_scaler_name(path) and name != "backward":
+        return scaler_method(frame, node, program.named_scaler(path), name, arguments)
+    if not _is_telling(name):
+        if name == "zero_" and frame.unit.has_gradients_in_buffers():
+            frame.emit(Haze(None, whole=True))  # it may be the memory of them
+        if path and is_optimizer_name(path) and not is_scheduler_name(path):
+            return optimizer_method(frame, node, program.named_optimizer(path), name, arguments)
+        if isinstance(base, Tensor | Leaf | Params):
+            return _tensor_method(frame, node, base, name, arguments)
+        return _unseen_method(frame, node, base, name, arguments)
+    if name == "backward":
+        return _backward(frame, node, base, arguments)
+    if name == "step" or clears_by_name(name):
+        receiver = path_of(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+        optimizer = program.as_optimizer(frame, base, node) or program.spelled_optimizer(
+            frame, base, receiver
+        )
+        if optimizer is not None:
+            called = "step" if name == "step" else "zero_grad"
+            return optimizer_method(frame, node, optimizer, called, arguments)
+        if name == "step" and arguments.all() and is_pipeline_name(receiver or path):
+            frame.emit(Haze(None, whole=False))  # the schedule of a pipeline goes back by itself
+        is_several = isinstance(arguments.first(), Several) and is_handed_a_loss(arguments)
+        if name == "step" and is_several and not is_environment_name(receiver or path):
+            frame.emit(Haze(None, whole=True))  # it weighs the losses of tasks, and goes backward
+        if name != "step" and isinstance(base, Named):
+            ask(frame, base, name)
+        elif isinstance(base, Named):
+            ask_to_train(frame, base, name)
+        if name != "step":
+            # no tensor has it: then this is a network after all, and holds what it was made from
+            target = base
+            if isinstance(base, Tensor) and receiver:
+                target = Several([Named(receiver), Params(base.deps)])
+            clear(frame, node, target, arguments)
+        return NOTHING
+    if path and is_optimizer_name(path) and not is_scheduler_name(path):
+        optimizer = program.named_optimizer(path)
+        return optimizer_method(frame, node, optimizer, name, arguments)
+    if name in CLIPS:
+        return clip(frame, node, arguments, base)
+    if name == "manual_backward":
+        manual_backward(frame, node, arguments)
+        return NOTHING
+    if name == "scale" and path:
+        return scaler_method(frame, node, program.named_scaler(path), name, arguments)
+    if name in _PARAMETERS and not isinstance(base, Tensor):
+        program.networks |= keys_of(base)
+        return Params(keys_of(base))
+    if name in ("requires_grad_", "requires_grad"):
+        return _require(frame, node, base, arguments)
+    if name == "apply" and isinstance(arguments.first(), Function):
+        each = arguments.first()
+        if frame.unit.mentions(each.node, "grad"):  # type: ignore[attr-defined]
+            frame.emit(Haze(keys_of(base), whole=True))  # to each part of it
+        return base
+    if name in _PARTS and isinstance(base, Module | Instance | Named):
+        return _parts(base, name)
+    if name == "load_state_dict" and not isinstance(base, Optimizer):
+        # Put back to where it was, it may step on the same gradients again.
+        if not (isinstance(base, Named) and is_follower_name(path)):
+            frame.emit(Haze(keys_of(base) or None, whole=True, spent=True))
+        return NOTHING
+    if name == "replay" and "CUDAGraph" in frame.unit.source.text:
+        frame.emit(Haze(None, whole=True))  # what was captured fills anew, and may step
+        return NOTHING
+    if name in _SILENT and not (name == "log" and isinstance(base, Tensor | Leaf)):
+        return NOTHING
+    if name in _CUTS:
+        return Tensor()
+    if fills_by_name(name):
+        fill(frame, node, NOTHING, Arguments.none())  # forward_backward_step and its kin
+        handed = arguments.optimizers()
+        if handed:  # who goes backward with an optimizer at hand may clear, scale and step
+            keys = frozenset[str]().union(*map(keys_of, handed))
+            frame.emit(Haze(keys, whole=True))
+        return arguments.computed()
+    if isinstance(base, Tensor | Leaf | Params):
+        return _tensor_method(frame, node, base, name, arguments)
+    if name in _WRAPPERS:
+        return arguments.first() if arguments.positional else base
+    if name in _SAME:
+        return base
+    if name in _OF_TENSORS:
+        return Arguments([Tensor(keys_of(base)), *arguments.all()], {}).computed()
+    if name in ("prepare", "setup", "initialize", "setup_optimizers"):
+        windowed = name == "prepare" and "accelerator" in words_of(path)
+        return prepared(program, arguments, windowed=windowed)
+    return _unseen_method(frame, node, base, name, arguments)
+
+
+def _parts(base: Module | Instance | Named, name: str) -> Value:
+    """Return the parts of a network, one that stands for all."""
+    (key,) = keys_of(base)
+    part: Value = Module(f"{key}.[*]")
+    return Several([Several([NOTHING, part]) if name.startswith("named") else part], open=True)
+
+
+def _backward(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) -> Value:
+    """`loss.backward()`, or an object that is handed the loss."""
+    program = frame.program
+    first = arguments.first()
+    handed = bool(arguments.positional) and not isinstance(base, Tensor | Leaf)
+    if handed and isinstance(first, Named) and "loss" not in words_of(first.path):
+        handed = False  # `out.backward(gradient)`
+    if handed and isinstance(first, Constant | Mapping):
+        handed = False
+    if handed and isinstance(first, Gradient):
+        frame.emit(Haze(None, whole=False))  # the rest of the way back, through what is not seen
+        return NOTHING
+    if not handed:
+        fill(frame, node, base, arguments)
+        return NOTHING
+    if program.is_engine(frame, base):
+        return NOTHING
+    optimizer = program.as_optimizer(frame, base, node)
+    if optimizer is not None:
+        return optimizer_method(frame, node, optimizer, "backward", arguments)
+    held = program.held_by(base)
+    if held:  # it may assign what it computes, and clear before
+        frame.emit(Haze(held, whole=True))
+        return NOTHING
+    fill(frame, node, first, arguments)
+    return NOTHING
+
+
+def _require(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) -> Value:
+    wanted = arguments.first()
+    program = frame.program
+    if isinstance(base, Module | Params | Instance) or (
+        isinstance(base, Named)
+        and (program.is_network(base.path) or frame.asks_parameters_of(base.path))
+    ):
+        program.freeze(base, is_false(wanted))
+        return base
+    if is_false(wanted):
+        return Tensor()
+    if isinstance(base, Leaf):
+        return base
+    receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if isinstance(receiver, ast.Name):
+        return program.required(frame, receiver.id)
+    return program.new_leaf(frame)
+
+
+def _tensor_method(
+    frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments
+) -> Value:
+    if isinstance(base, Params | Leaf) and name in ("sub_", "add_", "addcdiv_", "copy_", "mul_"):
+        assert isinstance(node.func, ast.Attribute)
+        holder = node.func.value
+        if isinstance(holder, ast.Attribute) and holder.attr == "data":
+            holder = holder.value
+        if name == "copy_":
+            put_back(frame, base, holder, node.args)
+        if any(uses_gradient(frame, each, holder, base) for each in node.args):
+            emit(
+                frame,
+                EventKind.STEP,
+                node,
+                optimizer=frame.program.by_hand(keys_of(base)),
+                name=path_of(node.func.value),
+                leaf=isinstance(base, Leaf),
+            )
+        return base
+    if isinstance(base, Params):
+        return base
+    return Arguments([base, *arguments.all()], {}).computed()
+
+
+def _unseen_method(
+    frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments
+) -> Value:
+    if is_of_architecture(name) and isinstance(base, Module | Instance | Named):
+        # beside the weights, and none of them: what else clears or steps these leaves the rest
+        return Params(frozenset(f"{key}.{name}" for key in keys_of(base)))
+    hand_over(frame, arguments)
+    go_back_inside(frame, name, arguments)
+    if isinstance(base, Named) or base in UNSEEN:
+        ask_trusted(frame, base.path if isinstance(base, Named) else name, name)
+    if makes_optimizer(name) and isinstance(base, Named | Module | Instance):
+        # model.configure_optimizers(…), or self.get_optimizer(params, …)
+        network = isinstance(base, Module) or (
+            isinstance(base, Named) and is_network_name(base.path)
+        )
+        given = arguments.has_params() or not network
+        source = Several(arguments.all()) if given else Params(keys_of(base))
+        return of_unseen_kind(frame, source)
+    if isinstance(base, Named):
+        if name in ("values", "items"):
+            inner = Named(f"{base.path}[*]")
+            return Several([inner if name == "values" else Several([NOTHING, inner])], open=True)
+        if frame.loop is not None:
+            clear_by_hook(frame, f"{base.path}.{name}", arguments)
+        if frame.program.keepers:
+            ask(frame, base, name)
+        ask_to_train(frame, base, name)
+        ask_for_gradients(frame, base, name)
+        if is_emptying(name):
+            last = base.path.rsplit(".", 1)[-1].split("@", 1)[0]
+            if f"{last}.backward(" in frame.unit.source.text and not is_loss_name(last):
+                frame.emit(Haze(None, whole=True))  # a tape: what goes back by it, it may clear
+        if name in _LOOKUPS and isinstance(arguments.first(), Constant):
+            return Named(f"{base.path}[{arguments.first().value!r}]")  # type: ignore[attr-defined]
+        if name in frame.unit.networks:  # ac.pi(obs), by ac.pi.parameters()
+            return forward(frame, frozenset((f"{base.path}.{name}",)), arguments)
+        if arguments.optimizers() or arguments.has_modules():
+            return unseen(frame, name, arguments, base)
+        computed = arguments.computed()
+        if isinstance(computed, Tensor):
+            # which part of it computes is not known
+            return Arguments([Tensor(frozenset((base.path,)), sure=False), computed], {}).computed()
+        if arguments.all() and is_network_name(base.path):
+            return forward(frame, frozenset((base.path,)), arguments)
+        return NOTHING
+    if isinstance(base, Instance) and not frame.program.is_module(base.cls):
+        return arguments.computed()
+    if isinstance(base, Module) and name in ("forward", "__call__"):
+        return forward(frame, keys_of(base), arguments)
+    if isinstance(base, Module | Instance) and is_called_part(name):
+        return forward(frame, frozenset(f"{key}.{name}" for key in keys_of(base)), arguments)
+    if isinstance(base, Module | Instance):
+        # A method of a network computes with it; it hardly ever clears or steps.
+        frame.emit(Haze(keys_of(base), whole=bool(arguments.optimizers())))
+        value = forward(frame, keys_of(base), arguments)
+        if isinstance(value, Tensor):
+            value.sure = False  # which part of it computes is not known
+        return value
+    return arguments.computed()

@@ -1,0 +1,65 @@
+"""Updates by hand: what of a leaf's gradient goes into them."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.identity.ir import Haze
+from zerograd.static.engine.identity.keys import keys_of
+from zerograd.static.engine.identity.values import Leaf, Params, Value
+from zerograd.static.engine.text.stores import statements_in
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.identity.frame import Frame
+
+
+def uses_gradient(frame: Frame, right: ast.expr, holder: ast.expr, owner: Value) -> bool:
+    """Does it use a gradient, or what the loop makes of this leaf's: a momentum, say?"""
+    if frame.unit.mentions_gradient(right):
+        return True
+    read = f"{path_of(holder)}.grad"
+    if not isinstance(owner, Leaf) or read not in frame.unit.source.text:
+        return False
+    loop = frame.loop.node if frame.loop is not None else None
+    if not isinstance(loop, ast.For | ast.AsyncFor | ast.While):
+        return False
+    given: dict[str, list[ast.Assign | ast.AugAssign]] = {}
+    for each in statements_in(loop.body):
+        if isinstance(each, ast.Assign | ast.AugAssign):
+            targets = each.targets if isinstance(each, ast.Assign) else [each.target]
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    given.setdefault(target.id, []).append(each)
+    asked = [right]
+    seen = {path_of(holder).split(".", 1)[0]}  # weights that are scaled afterwards are not updated
+    while asked:
+        part = asked.pop()
+        for inner in ast.walk(part):
+            if isinstance(inner, ast.Attribute) and path_of(inner) == read:
+                return True
+            if isinstance(inner, ast.Name) and inner.id not in seen:
+                seen.add(inner.id)
+                before = [each for each in given.get(inner.id, ()) if each.lineno < part.lineno]
+                if before:
+                    asked.append(max(before, key=lambda each: each.lineno).value)
+    return False
+
+
+def put_back(frame: Frame, owner: Value, holder: ast.expr, given: list[ast.expr]) -> None:
+    """Weights that are given other values, not made of their own, are put back to where they were.
+
+    A line search does that: it moves them along the same gradients again, from where it kept
+    them: `p.copy_(kept - rate * p.grad)`.
+    """
+    if not isinstance(owner, Params):
+        return
+    own = path_of(holder).split(".", 1)[0]
+    parts = [each for part in given for each in ast.walk(part)]
+    asked = [
+        id(each.value) for each in parts if isinstance(each, ast.Attribute) and each.attr == "grad"
+    ]
+    names = {each.id for each in parts if isinstance(each, ast.Name) and id(each) not in asked}
+    if own not in names:
+        frame.emit(Haze(keys_of(owner), whole=True, spent=True))

@@ -1,0 +1,1 @@
+"""What is seen in the text of a file alone: its words, classes and stores."""

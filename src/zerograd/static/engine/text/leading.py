@@ -1,0 +1,76 @@
+"""Which lines of a module hold an event, or call what leads to one.
+
+Functions that lead to no event are most of a file, and are never read. Each line is looked at
+once, by its text: a name that is called somewhere is enough.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+
+from zerograd.static.engine.text.places import Places, has_row
+
+# a function whose text holds none of these has no events of its own
+EVENT_WORDS = ("backward", "zero_grad", ".step", ".grad", "unscale_", "clip_grad", "requires_grad")
+# methods that everything has: a call of one says nothing
+_COMMON = frozenset(("train", "step", "eval", "forward", "update", "__init__", "__call__", "run"))
+
+Defined = tuple[str, str, int, int]  # name, the class of a method, first and last line
+
+
+class LeadingLines:
+    """The lines that lead to events, for the functions and methods of one module."""
+
+    __slots__ = ("_lines", "_places")
+
+    def __init__(self, places: Places, defined: Iterable[Defined]) -> None:
+        self._places = places
+        found = {row for word in EVENT_WORDS for row in places.rows(word)}
+        found.update(self._calls_that_lead(found, sorted(defined, key=lambda each: each[2])))
+        self._lines = sorted(found)
+
+    def any_in(self, first: int, last: int) -> bool:
+        """Does a line from `first` to `last` lead to an event?"""
+        return has_row(self._lines, first, last)
+
+    def _calls_that_lead(self, direct: set[int], defined: list[Defined]) -> set[int]:
+        """Return the lines that call a function with events, or one that calls it, and so on."""
+        firsts = [first for _, _, first, _ in defined]
+        called: set[tuple[str, str]] = set()
+        found: set[int] = set()
+        waiting = list(direct)
+        while waiting:
+            row = waiting.pop()
+            place = bisect_right(firsts, row) - 1
+            if place < 0 or row > defined[place][3]:
+                continue  # not in a function
+            name, owner, _, _ = defined[place]
+            if (name, owner) not in called:
+                called.add((name, owner))
+                new = set(self._calls_of(name, owner)) - direct - found
+                found |= new
+                waiting.extend(new)
+        return found
+
+    def _calls_of(self, name: str, owner: str) -> Iterator[int]:
+        """Yield the lines that call a function, or a method, of that name.
+
+        Of a class with a method that everything has, those that make an object of it.
+        """
+        text, bound = self._places.text, bool(owner)
+        if bound and name in _COMMON:
+            for row, at in self._places.of(f"{owner}("):
+                if not _is_word(text[at - 1 : at]) and not text.endswith("class ", 0, at):
+                    yield row
+        for row, at in self._places.of(f"{name}("):
+            if text.endswith(".", 0, at):
+                of_self = text.endswith("self.", 0, at) and not _is_word(text[at - 6 : at - 5])
+                if bound and (of_self or name not in _COMMON):
+                    yield row
+            elif not bound and not _is_word(text[at - 1 : at]) and not text.endswith("def ", 0, at):
+                yield row
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
