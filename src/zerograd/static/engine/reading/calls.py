@@ -44,6 +44,14 @@ from zerograd.static.engine.identity.values import (
     Tensor,
     Value,
 )
+from zerograd.static.engine.reading.callees import (
+    fills_further_in,
+    is_imported_optimizer,
+    is_of_torch,
+    is_scaler,
+    is_variable,
+    may_construct,
+)
 from zerograd.static.engine.reading.clips import clip, clip_by_name
 from zerograd.static.engine.reading.construct import external_call
 from zerograd.static.engine.reading.gradients import gradient_method, set_gradient, sets_gradient
@@ -66,9 +74,7 @@ from zerograd.static.engine.text.words import (
     clears_by_name,
     clips_by_name,
     fills_by_name,
-    is_loss_name,
     is_optimizer_class,
-    is_optimizer_name,
     is_scaler_name,
     resets_neurons,
     words_of,
@@ -99,7 +105,7 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
         before = len(frame.out)
         returned = frame.program.invoke(frame, node, callee, arguments)
         clip_by_name(frame, node, name, arguments, frame.out[before:])
-        if _fills_further_in(callee, name) and not has_effect(frame.out[before:]):
+        if fills_further_in(callee, name) and not has_effect(frame.out[before:]):
             fill(frame, node, NOTHING, Arguments.none())
         return returned
     if type(callee) is Class:
@@ -125,20 +131,9 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
     hand_trainer(frame, node, arguments)
     returned = _unknown(frame, node, callee, arguments)
     name = plain_name(node)
-    if clips_by_name(name) and not any(map(_is_scaler, arguments.leaves())):  # it may unscale
+    if clips_by_name(name) and not any(map(is_scaler, arguments.leaves())):  # it may unscale
         clip_by_name(frame, node, name, arguments, frame.out[before:])
     return returned
-
-
-def _fills_further_in(function: Function, name: str) -> bool:
-    """Does it fill, by its name, further in than could be followed: where it calls others?"""
-    return fills_by_name(name) and any(
-        type(each) is ast.Call for each in function.unit.parts_of(function.node)
-    )
-
-
-def _is_scaler(value: Value) -> bool:
-    return isinstance(value, Scaler) or (isinstance(value, Named) and is_scaler_name(value.path))
 
 
 def _unknown(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
@@ -149,15 +144,10 @@ def _unknown(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) 
         return unseen(frame, "", arguments, callee)
     if isinstance(callee, (Leaf, Params, Optimizer)):
         return NOTHING
-    if arguments.has_params() and _may_construct(node):
+    if arguments.has_params() and may_construct(node):
         return frame.program.new_optimizer(arguments.first())
     ask_by_name(frame, node, arguments)
     return unseen(frame, "", arguments, NOTHING)
-
-
-def _may_construct(node: ast.Call) -> bool:
-    """`getattr(optim, name)(params)` and `OPTIMIZERS[name](params)` make optimizers."""
-    return "optim" in ast.dump(node.func).lower()
 
 
 def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value:
@@ -238,7 +228,7 @@ def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Val
         frame.emit(Haze(None, whole=True))  # a function that was handed in: clear()
     # `G(z)` makes a G, unless something else was seen to be one: G.parameters()
     a_class = name[:1].isupper() and path not in frame.program.networks
-    if a_class and _is_variable(frame, node):
+    if a_class and is_variable(frame, node):
         a_class, name = False, name.lower()
     makes = not arguments.all() or a_class or words[0] in _MAKING
     makes = makes or not _MAKERS.isdisjoint(words)
@@ -246,14 +236,6 @@ def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Val
         hand_scaler(frame, node, name, arguments)
         return unseen(frame, name, arguments, Named(path))
     return forward(frame, frozenset((path,)), arguments)
-
-
-def _is_variable(frame: Frame, node: ast.Call) -> bool:
-    """Is it no class for all its capitals: `BCE_loss`, `MSELoss`, `D`, which were assigned here?"""
-    name = node.func.id if isinstance(node.func, ast.Name) else ""
-    if len(name) > 2 and "_" not in name and not is_loss_name(name):
-        return False
-    return name in frame.locals or name in frame.closure or name in frame.globals
 
 
 _BUILTINS = frozenset(
@@ -301,7 +283,7 @@ def _method(frame: Frame, node: ast.Call, base: Value, name: str) -> Value:
             return _framework_method(frame, node, base.of, name, Arguments.of(frame, node))
         return _call_value(frame, node, callee)
     if type(base) is External:
-        if name in ("step", "zero_grad") and _is_imported_optimizer(base.dotted) and not node.args:
+        if name in ("step", "zero_grad") and is_imported_optimizer(base.dotted) and not node.args:
             optimizer = program.named_optimizer(base.dotted)
             return optimizer_method(frame, node, optimizer, name, Arguments.of(frame, node))
         return _external(frame, node, f"{base.dotted}.{name}", Arguments.of(frame, node))
@@ -312,11 +294,6 @@ def _method(frame: Frame, node: ast.Call, base: Value, name: str) -> Value:
         ask_made(frame, node.func.value, name)  # type: ignore[attr-defined]
     read = _METHODS.get(type(base), thing_method)
     return read(frame, node, base, name, arguments)
-
-
-def _is_imported_optimizer(dotted: str) -> bool:
-    """Is it an optimizer that another module keeps: `config.optimizer`, where that is imported?"""
-    return is_optimizer_name(dotted.rsplit(".", 1)[-1]) and not dotted.startswith("torch.")
 
 
 def _instance_method(
@@ -335,7 +312,7 @@ def _instance_method(
         if fills_by_name(name) and not has_effect(frame.out[before:]):
             if is_empty(method.node):  # another class does it, and what else nobody knows
                 frame.emit(Haze(None, whole=True))
-            elif _fills_further_in(method, name):
+            elif fills_further_in(method, name):
                 fill(frame, node, NOTHING, Arguments.none())
         if not frame.bare and program.is_module(base.cls) and not comes_from(returned, base.key):
             program.asked.add(base.key)
@@ -343,17 +320,12 @@ def _instance_method(
     value = program.instance_attribute(base, name) if program.has_attribute(base, name) else None
     if isinstance(value, Named) and name[:1].isupper() and arguments.all():
         return forward(frame, frozenset((value.path,)), arguments)  # self.BCE_loss: no class
-    if value is not None and not (isinstance(value, Named) and _is_of_torch(name)):
+    if value is not None and not (isinstance(value, Named) and is_of_torch(name)):
         return _call_value(frame, node, value)
     inner = handed_through(frame, base)
     if isinstance(inner, Optimizer | Module | Instance):
         return _method(frame, node, inner, name)
     return _framework_method(frame, node, base, name, arguments)
-
-
-def _is_of_torch(name: str) -> bool:
-    """Is it, whatever it was assigned, the name of something that trains?"""
-    return name in ("backward", "step", "manual_backward", "optimizers") or clears_by_name(name)
 
 
 def _framework_method(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
-from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.identity.arguments import Arguments
 from zerograd.static.engine.identity.definitions import Function, Instance
 from zerograd.static.engine.identity.frame import Frame, path_of
@@ -34,9 +33,9 @@ from zerograd.static.engine.identity.values import (
     Value,
 )
 from zerograd.static.engine.reading.clips import clip
-from zerograd.static.engine.reading.emit import emit, is_false
 from zerograd.static.engine.reading.handed import is_handed_a_loss
 from zerograd.static.engine.reading.scalers import scaler_method
+from zerograd.static.engine.reading.tensors import require, tensor_method
 from zerograd.static.engine.reading.training import (
     clear,
     fill,
@@ -53,7 +52,6 @@ from zerograd.static.engine.reading.unseen import (
     of_unseen_kind,
     unseen,
 )
-from zerograd.static.engine.reading.updates import put_back, uses_gradient
 from zerograd.static.engine.text.doing import is_emptying
 from zerograd.static.engine.text.words import (
     CLIPS,
@@ -179,7 +177,7 @@ def thing_method(
         if path and is_optimizer_name(path) and not is_scheduler_name(path):
             return optimizer_method(frame, node, program.named_optimizer(path), name, arguments)
         if isinstance(base, Tensor | Leaf | Params):
-            return _tensor_method(frame, node, base, name, arguments)
+            return tensor_method(frame, node, base, name, arguments)
         return _unseen_method(frame, node, base, name, arguments)
     if name == "backward":
         return _backward(frame, node, base, arguments)
@@ -221,7 +219,7 @@ def thing_method(
         program.networks |= keys_of(base)
         return Params(keys_of(base))
     if name in ("requires_grad_", "requires_grad"):
-        return _require(frame, node, base, arguments)
+        return require(frame, node, base, arguments)
     if name == "apply" and isinstance(arguments.first(), Function):
         each = arguments.first()
         if frame.unit.mentions(each.node, "grad"):  # type: ignore[attr-defined]
@@ -249,7 +247,7 @@ def thing_method(
             frame.emit(Haze(keys, whole=True))
         return arguments.computed()
     if isinstance(base, Tensor | Leaf | Params):
-        return _tensor_method(frame, node, base, name, arguments)
+        return tensor_method(frame, node, base, name, arguments)
     if name in _WRAPPERS:
         return arguments.first() if arguments.positional else base
     if name in _SAME:
@@ -295,50 +293,6 @@ def _backward(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) -
         return NOTHING
     fill(frame, node, first, arguments)
     return NOTHING
-
-
-def _require(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) -> Value:
-    wanted = arguments.first()
-    program = frame.program
-    if isinstance(base, Module | Params | Instance) or (
-        isinstance(base, Named)
-        and (program.is_network(base.path) or frame.asks_parameters_of(base.path))
-    ):
-        program.freeze(base, is_false(wanted))
-        return base
-    if is_false(wanted):
-        return Tensor()
-    if isinstance(base, Leaf):
-        return base
-    receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
-    if isinstance(receiver, ast.Name):
-        return program.required(frame, receiver.id)
-    return program.new_leaf(frame)
-
-
-def _tensor_method(
-    frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments
-) -> Value:
-    if isinstance(base, Params | Leaf) and name in ("sub_", "add_", "addcdiv_", "copy_", "mul_"):
-        assert isinstance(node.func, ast.Attribute)
-        holder = node.func.value
-        if isinstance(holder, ast.Attribute) and holder.attr == "data":
-            holder = holder.value
-        if name == "copy_":
-            put_back(frame, base, holder, node.args)
-        if any(uses_gradient(frame, each, holder, base) for each in node.args):
-            emit(
-                frame,
-                EventKind.STEP,
-                node,
-                optimizer=frame.program.by_hand(keys_of(base)),
-                name=path_of(node.func.value),
-                leaf=isinstance(base, Leaf),
-            )
-        return base
-    if isinstance(base, Params):
-        return base
-    return Arguments([base, *arguments.all()], {}).computed()
 
 
 def _unseen_method(

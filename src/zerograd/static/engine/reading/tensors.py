@@ -1,0 +1,60 @@
+"""Methods of tensors and parameters: what requires a gradient, and what is updated by hand."""
+
+from __future__ import annotations
+
+import ast
+
+from zerograd.lifecycle.events import EventKind
+from zerograd.static.engine.identity.arguments import Arguments
+from zerograd.static.engine.identity.definitions import Instance
+from zerograd.static.engine.identity.frame import Frame, path_of
+from zerograd.static.engine.identity.keys import keys_of
+from zerograd.static.engine.identity.values import Leaf, Module, Named, Params, Tensor, Value
+from zerograd.static.engine.reading.emit import emit, is_false
+from zerograd.static.engine.reading.updates import put_back, uses_gradient
+
+
+def require(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) -> Value:
+    """`x.requires_grad_()`: of a network, its parameters, or a tensor that becomes a leaf."""
+    wanted = arguments.first()
+    program = frame.program
+    if isinstance(base, Module | Params | Instance) or (
+        isinstance(base, Named)
+        and (program.is_network(base.path) or frame.asks_parameters_of(base.path))
+    ):
+        program.freeze(base, is_false(wanted))
+        return base
+    if is_false(wanted):
+        return Tensor()
+    if isinstance(base, Leaf):
+        return base
+    receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if isinstance(receiver, ast.Name):
+        return program.required(frame, receiver.id)
+    return program.new_leaf(frame)
+
+
+def tensor_method(
+    frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments
+) -> Value:
+    """A method of a tensor: one that uses a gradient to move a parameter is a step."""
+    if isinstance(base, Params | Leaf) and name in ("sub_", "add_", "addcdiv_", "copy_", "mul_"):
+        assert isinstance(node.func, ast.Attribute)
+        holder = node.func.value
+        if isinstance(holder, ast.Attribute) and holder.attr == "data":
+            holder = holder.value
+        if name == "copy_":
+            put_back(frame, base, holder, node.args)
+        if any(uses_gradient(frame, each, holder, base) for each in node.args):
+            emit(
+                frame,
+                EventKind.STEP,
+                node,
+                optimizer=frame.program.by_hand(keys_of(base)),
+                name=path_of(node.func.value),
+                leaf=isinstance(base, Leaf),
+            )
+        return base
+    if isinstance(base, Params):
+        return base
+    return Arguments([base, *arguments.all()], {}).computed()
