@@ -12,6 +12,7 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from zerograd.lifecycle import judge, machine
@@ -139,9 +140,14 @@ def _transitions() -> Iterator[Corruption]:
 
 def _readers() -> list[Any]:
     """Return the modules of the engine that move states."""
-    names = [each.name for each in pkgutil.iter_modules(engine.__path__)]
-    modules = [importlib.import_module(f"{engine.__name__}.{name}") for name in names]
-    return [each for each in modules if vars(each).get("advance") is machine.advance]
+    return [each for each in _engine() if vars(each).get("advance") is machine.advance]
+
+
+@cache
+def _engine() -> list[Any]:
+    """Return the modules of the checker's engine, of all its rooms."""
+    inside = pkgutil.walk_packages(engine.__path__, f"{engine.__name__}.")
+    return [importlib.import_module(each.name) for each in inside]
 
 
 def _replaced(advance: Advance, *modules: Any) -> Callable[[], list[tuple[Any, str, Any]]]:
@@ -151,22 +157,22 @@ def _replaced(advance: Advance, *modules: Any) -> Callable[[], list[tuple[Any, s
 # Recognisers.
 
 _READERS = (
-    ("training", "fill"),
-    ("training", "clear"),
-    ("training", "step"),
-    ("clips", "clip"),
-    ("gradients", "touch"),
-    ("gradients", "gradient_method"),
-    ("scalers", "scaler_method"),
-    ("given", "assign_gradient"),
-    ("assignments", "_update_by_hand"),
-    ("given", "delete"),
-    ("expressions", "_use_leaf"),
-    ("unseen", "forward"),
-    ("windows", "_loses_its_tail"),
-    ("windows", "_is_summed"),
-    ("windows", "_synchronises_each"),
-    ("filled", "is_filled"),
+    ("reading.training", "fill"),
+    ("reading.training", "clear"),
+    ("reading.training", "step"),
+    ("reading.clips", "clip"),
+    ("reading.gradients", "touch"),
+    ("reading.gradients", "gradient_method"),
+    ("reading.scalers", "scaler_method"),
+    ("reading.given", "assign_gradient"),
+    ("reading.assignments", "_update_by_hand"),
+    ("reading.given", "delete"),
+    ("reading.expressions", "_use_leaf"),
+    ("reading.unseen", "forward"),
+    ("judging.windows", "_loses_its_tail"),
+    ("judging.windows", "_is_summed"),
+    ("judging.windows", "_synchronises_each"),
+    ("flow.filled", "is_filled"),
 )
 _HEARERS = (
     ("backwards", "Backwards", "begins"),
@@ -192,8 +198,7 @@ def _blind(module: str, name: str) -> Callable[[], list[tuple[Any, str, Any]]]:
     def put_on() -> list[tuple[Any, Any, Any]]:
         found: list[tuple[Any, Any, Any]] = []
         original = getattr(importlib.import_module(f"{engine.__name__}.{module}"), name)
-        for each in pkgutil.iter_modules(engine.__path__):
-            place = importlib.import_module(f"{engine.__name__}.{each.name}")
+        for place in _engine():
             for held, value in vars(place).items():
                 if value is original:
                     found.append((place, held, _sees_nothing))

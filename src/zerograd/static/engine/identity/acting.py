@@ -26,7 +26,13 @@ _GOES_BACK = re.compile(
 _HARMLESS = frozenset(
     (
         *("zero_grad", "no_grad", "enable_grad", "set_grad_enabled", "requires_grad_", "train"),
-        *("clip_grad_norm_", "clip_grad_norm", "clip_grad_value_", "is_grad_enabled"),
+        *(
+            "clip_grad_norm_",
+            "clip_grad_norm",
+            "clip_grad_value_",
+            "is_grad_enabled",
+            "retain_grad",
+        ),
     )
 )
 

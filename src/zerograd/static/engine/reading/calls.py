@@ -57,7 +57,7 @@ from zerograd.static.engine.reading.construct import external_call
 from zerograd.static.engine.reading.gradients import gradient_method, set_gradient, sets_gradient
 from zerograd.static.engine.reading.implied import handed_through
 from zerograd.static.engine.reading.scalers import hand_scaler, run_scaler, scaler_method
-from zerograd.static.engine.reading.things import OF_MODULES, thing_method
+from zerograd.static.engine.reading.things import thing_method
 from zerograd.static.engine.reading.training import (
     accelerator_method,
     clear,
@@ -69,6 +69,7 @@ from zerograd.static.engine.reading.training import (
 from zerograd.static.engine.reading.unseen import are_apart, forward, inherited, unseen
 from zerograd.static.engine.reading.wrappers import by_wrapper
 from zerograd.static.engine.text.doing import is_emptying
+from zerograd.static.engine.text.methods import OF_MODULES
 from zerograd.static.engine.text.words import (
     CLIPS,
     clears_by_name,

@@ -296,7 +296,11 @@ def _jumps(body: list[ast.stmt]) -> bool:
 
 
 def _runs_once(frame: Frame, source: ast.expr) -> bool:
-    """Is it `range(1)`, or in another loop `range(D_STEPS)` with a constant that is 1?"""
+    """Is it `range(1)`, or in another loop `range(D_STEPS)` with a constant that is 1?
+
+    A method that trains on one batch is called in a loop; what it counts to is a setting of its
+    object. Epochs are no such setting: who tries a script out counts to one.
+    """
     if isinstance(source, ast.List | ast.Tuple):  # `for batch in [batches[0]]:`
         return len(source.elts) == 1 and not isinstance(source.elts[0], ast.Starred)
     if not isinstance(source, ast.Call) or _COUNTED.get(plain_name(source)) != len(source.args):
@@ -304,7 +308,9 @@ def _runs_once(frame: Frame, source: ast.expr) -> bool:
     times = source.args[-1]
     if isinstance(times, ast.Constant):
         return times.value == 1
-    known = peek(frame, times) if frame.loop is not None else NOTHING
+    setting = isinstance(times, ast.Attribute) and "epoch" not in times.attr.lower()
+    inside = frame.loop is not None or (setting and frame.self_value is not None)
+    known = peek(frame, times) if inside else NOTHING
     return isinstance(known, Constant) and known.value == 1 and known.value is not True
 
 

@@ -53,6 +53,17 @@ from zerograd.static.engine.reading.unseen import (
     unseen,
 )
 from zerograd.static.engine.text.doing import is_emptying
+from zerograd.static.engine.text.methods import (
+    CUTS,
+    LOOKUPS,
+    OF_TENSORS,
+    PARAMETERS,
+    PARTS,
+    SAME,
+    SILENT,
+    WRAPPERS,
+    is_no_tensors,
+)
 from zerograd.static.engine.text.words import (
     CLIPS,
     clears_by_name,
@@ -69,88 +80,10 @@ from zerograd.static.engine.text.words import (
     words_of,
 )
 
-_SAME = frozenset(
-    [
-        "to",
-        "cuda",
-        "cpu",
-        "float",
-        "half",
-        "double",
-        "bfloat16",
-        "train",
-        "eval",
-        "apply",
-        "share_memory",
-        "type",
-        "contiguous",
-        "requires_grad_",
-        "compile",
-    ]
-)
-_WRAPPERS = frozenset(["prepare_model", "unwrap_model"])  # of who is handed a network
-_CUTS = frozenset(
-    [
-        *("detach", "item", "tolist", "numpy", "detach_", "clone_detached"),
-        *("new_tensor", "new_zeros", "new_ones", "new_empty", "new_full"),  # made anew beside it
-    ]
-)
-_OF_TENSORS = frozenset(
-    [
-        "argmax",
-        "clamp",
-        "clone",
-        "expand",
-        "flatten",
-        "flip",
-        "gather",
-        "long",
-        "max",
-        "mean",
-        "min",
-        "permute",
-        "pow",
-        "repeat",
-        "reshape",
-        "squeeze",
-        "sum",
-        "transpose",
-        "unsqueeze",
-        "view",
-    ]
-)
-_PARAMETERS = frozenset(
-    ["parameters", "named_parameters", "trainable_parameters", "get_parameters"]
-)
-OF_MODULES = _PARAMETERS | {"to", "cuda", "train", "eval"}
-_LOOKUPS = frozenset(["get", "pop", "setdefault"])  # of a dict
-_PARTS = frozenset(("children", "modules", "named_children", "named_modules"))
-_SILENT = frozenset(
-    [
-        *_PARTS,
-        "state_dict",
-        "buffers",
-        "named_buffers",
-        "register_forward_hook",
-        "register_hook",
-        "register_buffer",
-        "add_module",
-        "no_sync",
-        "size",
-        "dim",
-        "log",
-        "log_dict",
-        "print",
-        "save_hyperparameters",
-        "toggle_optimizer",
-        "untoggle_optimizer",
-    ]
-)
-
 # all names that `thing_method` asks for: what is not here is passed by
 _TELLING = frozenset(
     (
-        *(*_SAME, *_WRAPPERS, *_CUTS, *_OF_TENSORS, *_PARAMETERS, *_SILENT),
+        *(*SAME, *WRAPPERS, *CUTS, *OF_TENSORS, *PARAMETERS, *SILENT),
         *("backward", "step", "manual_backward", "scale", "requires_grad", "load_state_dict"),
         *("replay", "prepare", "setup", "initialize", "setup_optimizers"),
     )
@@ -177,6 +110,8 @@ def thing_method(
         if path and is_optimizer_name(path) and not is_scheduler_name(path):
             return optimizer_method(frame, node, program.named_optimizer(path), name, arguments)
         if isinstance(base, Tensor | Leaf | Params):
+            if frame.bare and base is not NOTHING and is_no_tensors(name):
+                frame.emit(Haze(None, whole=False))  # called for what it does: `loss.bakward()`
             return tensor_method(frame, node, base, name, arguments)
         return _unseen_method(frame, node, base, name, arguments)
     if name == "backward":
@@ -215,7 +150,7 @@ def thing_method(
         return NOTHING
     if name == "scale" and path:
         return scaler_method(frame, node, program.named_scaler(path), name, arguments)
-    if name in _PARAMETERS and not isinstance(base, Tensor):
+    if name in PARAMETERS and not isinstance(base, Tensor):
         program.networks |= keys_of(base)
         return Params(keys_of(base))
     if name in ("requires_grad_", "requires_grad"):
@@ -225,7 +160,7 @@ def thing_method(
         if frame.unit.mentions(each.node, "grad"):  # type: ignore[attr-defined]
             frame.emit(Haze(keys_of(base), whole=True))  # to each part of it
         return base
-    if name in _PARTS and isinstance(base, Module | Instance | Named):
+    if name in PARTS and isinstance(base, Module | Instance | Named):
         return _parts(base, name)
     if name == "load_state_dict" and not isinstance(base, Optimizer):
         # Put back to where it was, it may step on the same gradients again.
@@ -235,9 +170,9 @@ def thing_method(
     if name == "replay" and "CUDAGraph" in frame.unit.source.text:
         frame.emit(Haze(None, whole=True))  # what was captured fills anew, and may step
         return NOTHING
-    if name in _SILENT and not (name == "log" and isinstance(base, Tensor | Leaf)):
+    if name in SILENT and not (name == "log" and isinstance(base, Tensor | Leaf)):
         return NOTHING
-    if name in _CUTS:
+    if name in CUTS:
         return Tensor()
     if fills_by_name(name):
         fill(frame, node, NOTHING, Arguments.none())  # forward_backward_step and its kin
@@ -248,11 +183,11 @@ def thing_method(
         return arguments.computed()
     if isinstance(base, Tensor | Leaf | Params):
         return tensor_method(frame, node, base, name, arguments)
-    if name in _WRAPPERS:
+    if name in WRAPPERS:
         return arguments.first() if arguments.positional else base
-    if name in _SAME:
+    if name in SAME:
         return base
-    if name in _OF_TENSORS:
+    if name in OF_TENSORS:
         return Arguments([Tensor(keys_of(base)), *arguments.all()], {}).computed()
     if name in ("prepare", "setup", "initialize", "setup_optimizers"):
         windowed = name == "prepare" and "accelerator" in words_of(path)
@@ -327,7 +262,7 @@ def _unseen_method(
             last = base.path.rsplit(".", 1)[-1].split("@", 1)[0]
             if f"{last}.backward(" in frame.unit.source.text and not is_loss_name(last):
                 frame.emit(Haze(None, whole=True))  # a tape: what goes back by it, it may clear
-        if name in _LOOKUPS and isinstance(arguments.first(), Constant):
+        if name in LOOKUPS and isinstance(arguments.first(), Constant):
             return Named(f"{base.path}[{arguments.first().value!r}]")  # type: ignore[attr-defined]
         if name in frame.unit.networks:  # ac.pi(obs), by ac.pi.parameters()
             return forward(frame, frozenset((f"{base.path}.{name}",)), arguments)

@@ -20,6 +20,7 @@ from zerograd.static.engine.identity.values import (
     Bound,
     Constant,
     External,
+    Mapping,
     Module,
     Named,
     Optimizer,
@@ -69,6 +70,7 @@ def forward(frame: Frame, keys: frozenset[str], arguments: Arguments) -> Value:
     frame.program.networks |= {key for key in keys if not is_loss_name(key)}
     # Networks handed to a network are part of what it computes. One that is frozen now is
     # not filled, even if it is thawed before the loss goes back.
+    kept = _in_dicts(frame, arguments) - keys
     deps = keys | networks_in(frame, arguments)
     if isinstance(computed, Tensor) and computed.deps:
         deps -= frame.program.frozen
@@ -79,7 +81,9 @@ def forward(frame: Frame, keys: frozenset[str], arguments: Arguments) -> Value:
         averaged, leaves = computed.averaged, computed.leaves
         cut = _may_cut(frame, keys, arguments)
         deps, sure = deps - cut, sure and not cut
-    return Tensor(deps, sure=sure, scaler=scaler, averaged=averaged, leaves=leaves)
+    return Tensor(
+        deps - kept, sure=sure and not kept, scaler=scaler, averaged=averaged, leaves=leaves
+    )
 
 
 def _may_cut(frame: Frame, keys: frozenset[str], arguments: Arguments) -> frozenset[str]:
@@ -96,6 +100,24 @@ def _may_cut(frame: Frame, keys: frozenset[str], arguments: Arguments) -> frozen
     if re.search(known, frame.unit.source.text):
         return frozenset()
     return frozenset[str]().union(*_outputs(arguments))
+
+
+def _in_dicts(frame: Frame, arguments: Arguments) -> frozenset[str]:
+    """Return the networks that come in dicts alone, or whose outputs do: it may use none."""
+    if not frame.program.has_several_optimizers:
+        return frozenset()
+    given = arguments.all()
+    dicts = [each for each in given if type(each) is Mapping]
+    rest = [each for each in given if type(each) is not Mapping]
+    return _reached(frame, dicts) - _reached(frame, rest) if dicts else frozenset()
+
+
+def _reached(frame: Frame, values: Sequence[Value]) -> frozenset[str]:
+    """Return the networks among values, and those whose outputs are."""
+    arguments = Arguments([*values], {})
+    computed = arguments.computed()
+    outputs = computed.deps if isinstance(computed, Tensor) else frozenset[str]()
+    return networks_in(frame, arguments) | outputs
 
 
 def are_apart(arguments: Arguments) -> bool:
