@@ -1,0 +1,1 @@
+"""The page about accuracy and speed, put together from the figures in benchmarks/results."""
