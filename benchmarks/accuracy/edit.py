@@ -56,6 +56,14 @@ class Editor:
             raise CannotEdit("it shares its line with another statement")
         return prefix
 
+    def _check_lines(self, statement: ast.stmt) -> None:
+        """Refuse a statement that has not its lines for itself."""
+        self.indent(statement)
+        last = self._lines[(statement.end_lineno or statement.lineno) - 1]
+        rest = last.encode()[statement.end_col_offset or 0 :].decode().strip()
+        if rest and not rest.startswith("#"):
+            raise CannotEdit("it shares its line with another statement")
+
     def text(self, statement: ast.stmt) -> list[str]:
         """Return the lines of a statement without its indentation."""
         width = len(self.indent(statement))
@@ -66,11 +74,7 @@ class Editor:
         ]
 
     def delete(self, statement: ast.stmt) -> None:
-        self.indent(statement)
-        last = self._lines[(statement.end_lineno or statement.lineno) - 1]
-        rest = last.encode()[statement.end_col_offset or 0 :].decode().strip()
-        if rest and not rest.startswith("#"):
-            raise CannotEdit("it shares its line with another statement")
+        self._check_lines(statement)
         self._deleted[statement] = None
 
     def insert_before(
@@ -102,6 +106,7 @@ class Editor:
         level = "\t" if "\t" in indent else "    "
         self._before.setdefault(statements[0].lineno, []).append(("", indent + header))
         for statement in statements:
+            self._check_lines(statement)
             for number in range(statement.lineno, (statement.end_lineno or statement.lineno) + 1):
                 if self._lines[number - 1].strip():
                     self._new[number] = level + self.line(number)

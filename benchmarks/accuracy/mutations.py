@@ -25,7 +25,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 
-from benchmarks.accuracy.edit import CannotEdit
+from benchmarks.accuracy.edit import CannotEdit, Editor
 from benchmarks.accuracy.mutants import Mutant, Subject
 from benchmarks.accuracy.surroundings import (
     bound_inside,
@@ -68,6 +68,21 @@ def _plain(clear: Act) -> bool:
     return isinstance(clear.statement, ast.Expr) and clear.statement.value is clear.call
 
 
+def _deleted(clears: list[Act], editor: Editor) -> list[list[str]]:
+    """Delete these clears, and return their texts, each once: `encoder`'s, and `decoder`'s."""
+    texts: dict[str, list[str]] = {}
+    for clear in clears:
+        lines = editor.text(clear.statement)
+        texts.setdefault(ast.unparse(clear.statement), lines)
+        editor.delete(clear.statement)
+    return list(texts.values())
+
+
+def _kept(subject: Subject) -> list[str]:
+    """Return the codes of gradients that were not cleared: one's own, or another's loss."""
+    return ["ZG101", "ZG201"] if len(subject.owners) > 1 else ["ZG101"]
+
+
 def _step_lines(subject: Subject, owner: str) -> list[int]:
     """Return the step's lines; with a closure the backward inside it is as right."""
     steps = subject.steps(owner)
@@ -105,27 +120,27 @@ def one_clear_deleted(subject: Subject) -> Iterator[Mutant]:
             "one-of-two-clears-deleted",
             owner,
             editor,
-            ["ZG101", "ZG201"],
+            _kept(subject),
             _step_lines(subject, owner),
         )
 
 
 @_mutation("clear-between-backward-and-step")
 def clear_between(subject: Subject) -> Iterator[Mutant]:
-    """Move the clear to right before the step."""
+    """Move the clear, or each of several, to right before the step."""
     for owner in subject.owners:
         clears, steps = subject.clears(owner), subject.steps(owner)
         if not clears or subject.has_foreign_clear(owner):
             continue
-        if not _plain(clears[0]) or any(_takes_closure(s) for s in steps):
+        if not all(map(_plain, clears)) or any(_takes_closure(s) for s in steps):
             continue
         editor = subject.editor()
-        for clear in clears:
-            editor.delete(clear.statement)
+        moved = _deleted(clears, editor)
         marks: list[str] = []
-        for number, step in enumerate(steps):
-            marks.append(f"clear{number}")
-            editor.insert_before(step.statement, editor.text(clears[0].statement), marks[-1])
+        for step in steps:
+            for lines in moved:
+                marks.append(f"clear{len(marks)}")
+                editor.insert_before(step.statement, lines, marks[-1])
         yield subject.mutant(
             "clear-between-backward-and-step",
             owner,
@@ -143,15 +158,16 @@ def clear_hoisted(subject: Subject) -> Iterator[Mutant]:
         if shared is None or subject.has_foreign_clear(owner):
             continue
         loop, clears, steps = shared
-        if not _plain(clears[0]) or bound_inside(loop, clears[0].owner):
+        if not all(_plain(c) and not bound_inside(loop, c.owner) for c in clears):
             continue
         if any(_takes_closure(s) for s in steps):
             continue
         editor = subject.editor()
-        for clear in clears:
-            editor.delete(clear.statement)
-        editor.insert_before(loop, editor.text(clears[0].statement))
-        yield subject.mutant("clear-hoisted-before-loop", owner, editor, ["ZG101"], _lines(steps))
+        for lines in _deleted(clears, editor):
+            editor.insert_before(loop, lines)
+        yield subject.mutant(
+            "clear-hoisted-before-loop", owner, editor, _kept(subject), _lines(steps)
+        )
 
 
 @_mutation("call-parentheses-dropped")
@@ -362,7 +378,7 @@ def clear_in_branch(subject: Subject) -> Iterator[Mutant]:
                 condition = f"{counter(loop, editor)} % 2 == 0"
             editor.wrap([clear], f"if {condition}:")
             detail = f"{owner} under `if {condition}`"
-        yield subject.mutant("clear-in-one-branch", detail, editor, ["ZG101"], _lines(steps))
+        yield subject.mutant("clear-in-one-branch", detail, editor, _kept(subject), _lines(steps))
 
 
 def mutate(subject: Subject) -> Iterator[Mutant | tuple[str, str]]:

@@ -34,10 +34,10 @@ def counter(loop: ast.stmt, editor: Editor) -> str:
         target, source = loop.target, ast.unparse(loop.iter)
         counts = "enumerate(" in source and ", start" not in source
         if counts and isinstance(target, ast.Tuple) and isinstance(target.elts[0], ast.Name):
-            return f"({target.elts[0].id} + 1)"
+            return f"({_lasting(loop, target.elts[0])} + 1)"
         ranged = source.startswith(("range(", "trange(", "tqdm(range("))
         if ranged and isinstance(target, ast.Name) and "," not in source:
-            return f"({target.id} + 1)"
+            return f"({_lasting(loop, target)} + 1)"
         line = editor.line(loop.lineno)
         old_target = ast.get_source_segment("\n".join([line]), _on_first_line(target))
         old_iter = ast.get_source_segment("\n".join([line]), _on_first_line(loop.iter))
@@ -54,6 +54,13 @@ def counter(loop: ast.stmt, editor: Editor) -> str:
     editor.insert_before(loop, ["batch_count = 0"])
     editor.insert_before(loop.body[0], ["batch_count += 1"])
     return "batch_count"
+
+
+def _lasting(loop: ast.For, name: ast.Name) -> str:
+    """Return the name of a counter; one that the loop itself gives another value counts nothing."""
+    if any(bound_inside(each, name.id) for each in loop.body):
+        raise CannotEdit("the loop's counter is given another value inside")
+    return name.id
 
 
 def _on_first_line(node: ast.expr) -> ast.expr:

@@ -69,6 +69,11 @@ def kinds(text: str) -> set[str]:
     return {mutant.kind for mutant in mutants(text)}
 
 
+def refused(text: str) -> list[tuple[str, str]]:
+    made = [m for unit in find_units(text, Path("a.py")) for m in mutate(Subject(text, unit))]
+    return [m for m in made if isinstance(m, tuple)]
+
+
 def test_every_kind_is_made_from_some_program() -> None:
     made = set().union(*(kinds(text) for text in (PLAIN, SCALED, TWO, WINDOW)))
     assert made == set(MUTATIONS)
@@ -140,9 +145,53 @@ def test_a_block_that_loses_its_only_statement_gets_a_pass() -> None:
 
 def test_statements_that_share_a_line_are_refused_not_mangled() -> None:
     text = "for x in d:\n    opt.zero_grad(); loss = f(x)\n    loss.backward(); opt.step()\n"
-    unit = find_units(text, Path("a.py"))[0]
-    refused = [m for m in mutate(Subject(text, unit)) if isinstance(m, tuple)]
-    assert ("clear-deleted", "it shares its line with another statement") in refused
+    assert ("clear-deleted", "it shares its line with another statement") in refused(text)
+
+
+def test_what_shares_a_line_is_not_put_under_a_condition_with_it() -> None:
+    text = HEAD + textwrap.dedent("""
+        def train(net, opt, loader):
+            for x in loader:
+                loss = net(x).sum()
+                opt.zero_grad(); loss.backward(); opt.step()
+    """)
+    assert ("clear-in-one-branch", "it shares its line with another statement") in refused(text)
+
+
+def test_all_clears_of_an_optimizer_are_moved_each_once() -> None:
+    text = HEAD + textwrap.dedent("""
+        def train(encoder, decoder, loader):
+            opt = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()])
+            for x in loader:
+                encoder.zero_grad()
+                decoder.zero_grad()
+                decoder(encoder(x)).sum().backward()
+                opt.step()
+    """)
+    moved = next(m for m in mutants(text) if m.kind == "clear-between-backward-and-step")
+    after = moved.text.split("backward()\n")[1].split()
+    assert after == ["encoder.zero_grad()", "decoder.zero_grad()", "opt.step()"]
+    assert len(moved.lines) == 2
+
+
+def test_a_counter_that_the_loop_gives_another_value_counts_nothing() -> None:
+    text = HEAD + textwrap.dedent("""
+        def train(net, opt, loader, terms):
+            for i, x in enumerate(loader):
+                loss = net(x).sum()
+                for i, term in terms:
+                    loss += term
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+    """)
+    assert "step-guarded-clear-not" in dict(refused(text))
+
+
+def test_gradients_that_were_kept_may_be_those_of_another_loss() -> None:
+    codes = {m.kind: m.codes for m in mutants(TWO)}
+    assert codes["clear-hoisted-before-loop"] == {"ZG101", "ZG201"}
+    assert {m.kind: m.codes for m in mutants(PLAIN)}["clear-hoisted-before-loop"] == {"ZG101"}
 
 
 def test_a_clear_leaves_its_guard_only_where_the_backward_is_not_under_it_too() -> None:

@@ -106,3 +106,43 @@ def test_one_who_is_given_an_object_may_clear_around_its_method(
         f"        algo.{name}(opt, x)\n"
     )
     assert said(steps=steps, loop=loop) == codes
+
+
+@pytest.mark.parametrize(("clear", "codes"), [("self.opt.zero_grad()", []), ("pass", ["ZG101"])])
+def test_who_is_handed_an_optimizer_clears_that_one(
+    said: Said, clear: str, codes: list[str]
+) -> None:
+    nets = (
+        "class Net(Base):\n"
+        "    def train_once(self, loss, opt, schedule):\n"
+        "        opt.zero_grad()\n"
+        "        loss.backward()\n"
+        "        opt.step()\n"
+    )
+    agent = (
+        "import torch\n"
+        "class Schedule:\n"
+        "    def __init__(self, opt):\n"
+        "        self.opt = opt\n"
+        "class Agent:\n"
+        "    def __init__(self, net, weight):\n"
+        "        self.net = net\n"
+        "        self.other = torch.optim.Adam(net.parameters())\n"
+        "        self.schedule = Schedule(self.other)\n"
+        "        self.weight = torch.zeros(1, requires_grad=True)\n"
+        "        self.opt = torch.optim.Adam([self.weight])\n"
+        "    def learn(self, loader):\n"
+        "        for x in loader:\n"
+        "            self.net.train_once(self.net(x).sum(), self.other, self.schedule)\n"
+        f"            {clear}\n"
+        "            (self.weight * x.sum()).sum().backward()\n"
+        "            self.opt.step()\n"
+    )
+    assert said(nets=nets, agent=agent) == codes
+
+
+def test_modules_that_import_a_name_from_each_other_are_read(said: Said) -> None:
+    wrong = "from one import missing\n" + STEP + "for x in data:\n    plain(missing, opt, x)\n"
+    one = "from two import *\ndef zero_grad(): pass\n"
+    two = "from one import missing\ndef zero_grad(): pass\n"
+    assert said(one=one, two=two, main=wrong) == ["ZG101"]

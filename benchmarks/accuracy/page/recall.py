@@ -16,7 +16,8 @@ line, which is the line to change, or the step that comes to harm where that lin
 
 | how it is broken | rule | line |
 |---|---|---|
-| clear deleted, hoisted, put under a condition | ZG101 | a step; with a closure its backward |
+| clear deleted | ZG101 | a step; with a closure its backward |
+| clear hoisted, put under a condition | ZG101; ZG201 where another's loss leaks in | a step |
 | one of two clears deleted | ZG101; ZG201 where another's loss leaks in | a step of its own |
 | clear between backward and step | ZG102 | the clear |
 | call parentheses dropped | ZG103 | the call |

@@ -30,6 +30,7 @@ from zerograd.static.engine.identity.values import (
     Tensor,
     Tested,
     Value,
+    leaves_of,
 )
 from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.companions import asked_with
@@ -58,7 +59,7 @@ _MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.LtE: ast.GtE,
     ast.GtE: ast.LtE,
 }
-_TRAINED = (Optimizer, Module, Instance, Params, Gradient, Scaler, Several, Mapping, Bound)
+_TRAINED = (Optimizer, Module, Instance, Params, Gradient, Scaler, Bound)
 
 
 def test_of(frame: Frame, node: ast.expr) -> Test:
@@ -371,6 +372,8 @@ def _is_trained(frame: Frame, value: Value) -> bool:
     if isinstance(value, Module) and "." in value.key:
         # an attribute of a network may be a part of it, or a switch that it keeps
         return frame.program.is_network(value.key)
+    if isinstance(value, Several | Mapping):
+        return any(_is_trained(frame, each) for each in leaves_of(value))  # else it may be empty
     return isinstance(value, _TRAINED)
 
 

@@ -339,12 +339,21 @@ def _texts_beside(program: Program, own: Sequence[ast.AST | None], name: str) ->
         if any(node is each for each in own):
             continue
         text = unit.text_of(node)
+        for each in own:
+            if each is not None and _stands_in(each, node):
+                text = text.replace(unit.text_of(each), "")  # a class that a function makes
         if name and isinstance(node, ast.ClassDef) and f"def {name}(" in text:
             # It has its own: what it asks itself for, it does not ask of this one.
             text = text.replace(f"self.{name}(", "")
             if f".{name}(" not in text:
                 continue
         yield text
+
+
+def _stands_in(node: ast.AST, outer: ast.AST) -> bool:
+    lines = (getattr(each, name, 0) for name in ("lineno", "end_lineno") for each in (outer, node))
+    first, begin, last, end = lines
+    return first < begin and end <= last
 
 
 def _at_the_top(body: Sequence[ast.AST]) -> Iterator[ast.AST]:

@@ -27,6 +27,7 @@ class Names(Objects):
         self.project = project
         self._units: dict[str, Unit] = {}
         self._globals: dict[str, dict[str, Value]] = {}
+        self._looking_for: set[tuple[str, str]] = set()
         self.main = self.unit(source)
 
     def unit(self, source: Source) -> Unit:
@@ -52,7 +53,12 @@ class Names(Objects):
             return known
         if name in unit.missing:
             return None
+        wanted = (unit.source.path, name)
+        if wanted in self._looking_for:
+            return None  # modules that import it from each other: none of them has it
+        self._looking_for.add(wanted)
         value = self._find_global(unit, name)
+        self._looking_for.remove(wanted)
         if value is not None:
             self.globals_of(unit)[name] = value
         elif not unit.stars:

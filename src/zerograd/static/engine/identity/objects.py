@@ -227,7 +227,8 @@ class Objects(Naming, ABC):
         name = path.rsplit(".", 1)[-1].split("@", 1)[0].split("[", 1)[0]
         last = re.escape(name)
         text = frame.unit.source.text
-        if "scaler" in text and re.search(rf"scaler\w*\.(?:step|unscale_)\(\s*{last}\s*[,)]", text):
+        handed = rf"scaler\w*\.(?:step|unscale_)\(\s*(?:[\w.]+\.)?{last}\s*[,)]"
+        if "scaler" in text and re.search(handed, text):
             return True
         if f"{name}.step(" not in text or not re.search(rf"\b{last}\.step\(\s*\)", text):
             return False

@@ -50,7 +50,9 @@ class Leaks(Telling):
                 meant = meant or "toggle_optimizer(" in node.unit.source.text
                 meant = meant or self._is_parted(bucket)
                 meant = meant or (left is not None and self._is_dealt_out(bucket, left))
-                always = bool(judged) and _is_always(
+                # In a loop the first round is not like the others; outside there is no other.
+                known = bool(judged) or node.loop is None
+                always = known and _is_always(
                     (_is_suspected(state, event.owner), literals) for state, literals in after
                 )
                 certain = always and not self._is_doubted(node) and not meant

@@ -7,6 +7,8 @@ import ast
 from zerograd.static.engine.identity.definitions import Function
 from zerograd.static.engine.identity.frame import Frame
 from zerograd.static.engine.identity.values import Named, Scaler, Value
+from zerograd.static.engine.text.classes import FunctionNode
+from zerograd.static.engine.text.stores import targets
 from zerograd.static.engine.text.words import (
     clears_by_name,
     fills_by_name,
@@ -20,6 +22,17 @@ def fills_further_in(function: Function, name: str) -> bool:
     """Does it fill, by its name, further in than could be followed: where it calls others?"""
     return fills_by_name(name) and any(
         type(each) is ast.Call for each in function.unit.parts_of(function.node)
+    )
+
+
+def only_computes(frame: Frame, method: Function) -> bool:
+    """`self.backward_G()`, then `self.loss_G.backward()`: does its caller send its loss back?"""
+    if frame.node is None or not isinstance(method.node, FunctionNode):
+        return False
+    text = frame.unit.text_of(frame.node)
+    return any(
+        isinstance(each, ast.Attribute) and f"self.{each.attr}.backward(" in text
+        for each in targets(method.node.body)
     )
 
 

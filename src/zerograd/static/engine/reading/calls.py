@@ -51,6 +51,7 @@ from zerograd.static.engine.reading.callees import (
     is_scaler,
     is_variable,
     may_construct,
+    only_computes,
 )
 from zerograd.static.engine.reading.clips import clip, clip_by_name
 from zerograd.static.engine.reading.construct import external_call
@@ -313,7 +314,7 @@ def _instance_method(
         if fills_by_name(name) and not has_effect(frame.out[before:]):
             if is_empty(method.node):  # another class does it, and what else nobody knows
                 frame.emit(Haze(None, whole=True))
-            elif fills_further_in(method, name):
+            elif fills_further_in(method, name) and not only_computes(frame, method):
                 fill(frame, node, NOTHING, Arguments.none())
         if not frame.bare and program.is_module(base.cls) and not comes_from(returned, base.key):
             program.asked.add(base.key)

@@ -85,7 +85,7 @@ _TELLING = frozenset(
     (
         *(*SAME, *WRAPPERS, *CUTS, *OF_TENSORS, *PARAMETERS, *SILENT),
         *("backward", "step", "manual_backward", "scale", "requires_grad", "load_state_dict"),
-        *("replay", "prepare", "setup", "initialize", "setup_optimizers"),
+        *("scale_loss", "replay", "prepare", "setup", "initialize", "setup_optimizers"),
     )
 )
 
@@ -150,6 +150,8 @@ def thing_method(
         return NOTHING
     if name == "scale" and path:
         return scaler_method(frame, node, program.named_scaler(path), name, arguments)
+    if name == "scale_loss":
+        return arguments.first()  # of apex, or of the handle that it once gave
     if name in PARAMETERS and not isinstance(base, Tensor):
         program.networks |= keys_of(base)
         return Params(keys_of(base))

@@ -152,6 +152,7 @@ def clear_by_hook(frame: Frame, path: str, arguments: Arguments) -> None:
         return  # a variable, or what everything has: the name says nothing of others
     hooked = not HOOKS.isdisjoint((*words_of(name), *words_of(holder)))
     given = any(isinstance(each, Instance) for each in arguments.all())
+    given = given and not arguments.optimizers()  # who is handed one clears that one
     if (
         (hooked or given)
         and project is not None

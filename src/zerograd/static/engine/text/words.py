@@ -68,6 +68,7 @@ _BESIDE = frozenset(
         *("get", "is", "has", "num", "global", "count", "function", "fn", "norm", "virtual"),
         *("should", "steps", "scheduler", "sched", "warmup", "nesterov", "lookahead", "ema"),
         *("prepare", "skip", "no"),
+        *("warp", "warping", "flow", "lstm", "gru", "rnn"),  # backward in time
     )
 )
 _ODD = frozenset(("nan", "nans", "inf", "infs", "nonfinite"))
@@ -196,7 +197,8 @@ def is_optimizer_name(path: str) -> bool:
     if bracket:
         return is_optimizer_name(base) or is_optimizer_name(key)
     words = words_of(path)
-    if not _OTHERWISE.isdisjoint(words) or words[-1] in ("loss", "losses"):
+    about = not _OTHERWISE.isdisjoint(words) or lower.endswith(".optimization")  # of settings
+    if about or words[-1] in ("loss", "losses"):
         return False
     if not _ALGORITHMS.isdisjoint(words[1:]):
         return False  # local_sgd, fused_adam: a way of training, or a class
