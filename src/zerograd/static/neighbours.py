@@ -22,8 +22,12 @@ LONGEST = 6_000  # bytes of a function before a call in it that are searched for
 AROUND = 600  # bytes before and after a call in which its caller's clear would stand
 _NEXT = re.compile(rb"\n\s*(?:async )?def |\nclass ")  # where the next function begins
 _BETWEEN = re.compile(rb"\n(?=[ \t]*(?:async )?def |class )")
-# a clear, but not the method of an optimizer's wrapper that is one
-_CLEARS = re.compile(rb"(?<!def )\b(?:zero_grads?\s*\(|grad\s*=\s*None\b)")
+# a clear, but not the method of an optimizer's wrapper that is one; each begins with its word,
+# to which Python skips
+_CLEARS = (
+    re.compile(rb"zero_grad(?<=\bzero_grad)(?<!def zero_grad)s?\s*\("),
+    re.compile(rb"grad(?<=\bgrad)(?<!def grad)\s*=\s*None\b"),
+)
 _UPDATES = re.compile(rb"scaler\w*\.update\s*\(")
 _STEPS = re.compile(rb"scaler\w*\.step\s*\(")
 _OTHERS = re.compile(rb"scaler\w*\.update\s*\(|\.update\s*\(\s*\{")  # no update of a trainer
@@ -165,8 +169,8 @@ class Neighbours:
             known = [
                 (each.path, part)
                 for each in self._clearing(folder)
-                for part in _BETWEEN.split(each.data)
-                if _CLEARS.search(part) and b"backward(" not in part
+                for part in _parts_that_clear(each.data)
+                if b"backward(" not in part
             ]
             self._clear_for_others = {top: known}  # one project after the other
         return known
@@ -226,6 +230,28 @@ def _lines_with(word: bytes, data: bytes) -> bytes:
         found.append(data[data.rfind(b"\n", 0, at) + 1 : end if end >= 0 else None])
         at = data.find(word, end) if end >= 0 else -1
     return b"\n".join(found)
+
+
+def _parts_that_clear(data: bytes) -> Iterator[bytes]:
+    """Yield the parts of a file, from the head of a function to the next one, that clear."""
+    for clears in _CLEARS:
+        end = 0
+        for found in clears.finditer(data):
+            if found.start() >= end:  # not in the part that was the last
+                after = _BETWEEN.search(data, found.end())
+                end = after.start() if after is not None else len(data)
+                yield data[_head(data, found.start()) : end]
+
+
+def _head(data: bytes, at: int) -> int:
+    """Return where the part that holds this place begins."""
+    while True:
+        at = max(data.rfind(b"def ", 0, at), data.rfind(b"class ", 0, at))
+        if at < 0:
+            return 0
+        line = data.rfind(b"\n", 0, at)
+        if line >= 0 and _BETWEEN.match(data, line):
+            return line + 1
 
 
 def _begin(data: bytes, call: int) -> int:

@@ -42,7 +42,7 @@ def never_stepped(program: Program, told: Collection[Finding]) -> Iterator[Findi
     """Yield the clears of optimizers that are filled in the same rounds, and stepped in none."""
     unit = program.main
     text = unit.source.text
-    if ".zero_grad(" not in text or ".backward(" not in text or _OTHERWISE.search(text):
+    if ".zero_grad(" not in text or ".backward(" not in text:
         return
     lines = {each.spot.line for each in told if each.rule.code == "ZG203"}
     for loop in unit.statements():
@@ -52,6 +52,8 @@ def never_stepped(program: Program, told: Collection[Finding]) -> Iterator[Findi
             owner = path_of(clear.func).removesuffix(".zero_grad")
             spot = unit.source.spot(clear)
             if spot.line not in lines and _is_left_alone(unit, loop, owner):
+                if _OTHERWISE.search(text):  # asked late: it is slow, and few come to it
+                    return
                 yield _finding(program, owner, clear)
 
 

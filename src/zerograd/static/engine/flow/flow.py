@@ -247,7 +247,7 @@ class Flow:
             return self._block(node.finally_, end, exits)
         self._tries.append([point])
         end = self._block(node.body, point, exits)
-        anywhere = join([*self._tries.pop()])
+        anywhere = join([*{id(each): each for each in self._tries.pop()}.values()])
         if anywhere is not None:
             # What raised may be the backward; that the gradient is absent then proves nothing.
             anywhere = self._present(anywhere, tuple(anywhere))

@@ -117,16 +117,25 @@ def dropped(point: Point, varying: frozenset[int]) -> Point:
 
 
 def join(points: Sequence[Point | None]) -> Point | None:
-    found = [point for point in points if point is not None]
-    if not found:
-        return None
-    if len(found) == 1:
-        return found[0]
-    joined: Point = {}
-    for point in found:
-        for bucket, pairs in point.items():
-            joined[bucket] = joined[bucket] | pairs if bucket in joined else pairs
+    joined: Point | None = None
+    for point in points:
+        if joined is None:
+            joined = point
+        elif point is not None and point is not joined:
+            joined = _both(joined, point)
     return joined
+
+
+def _both(one: Point, other: Point) -> Point:
+    """Return two points as one; mostly the other brings nothing new, and it is the first itself."""
+    more: Point = {}
+    for bucket, pairs in other.items():
+        before = one.get(bucket)
+        if before is None:
+            more[bucket] = pairs
+        elif pairs is not before and not pairs <= before:
+            more[bucket] = before | pairs
+    return {**one, **more} if more else one
 
 
 class Exits:

@@ -31,7 +31,7 @@ def class_of_parameter(function: Function, name: str) -> ClassUnit | None:
     others above it may be one of several.
     """
     unit = function.unit
-    if not unit.classes or not unit.mentions(function.node, name):
+    if not unit.mentions(function.node, name) or not any(map(_may_be_asked, unit.classes.values())):
         return None
     called = _called(unit.parts_of(function.node), {name})
     owner = function.bound
@@ -41,7 +41,7 @@ def class_of_parameter(function: Function, name: str) -> ClassUnit | None:
     if len(called) < 2 or called <= _OF_TORCH:
         return None
     found = [each for each in unit.classes.values() if called <= each.methods.keys()]
-    if len(found) != 1 or any(base not in _PLAIN for base in found[0].bases):
+    if len(found) != 1 or not _may_be_asked(found[0]):
         return None
     (cls,) = found
     others = (each for each in unit.classes.values() if each is not cls)
@@ -51,6 +51,11 @@ def class_of_parameter(function: Function, name: str) -> ClassUnit | None:
         unit.mentions(cls.methods[each], word) for each in sorted(called) for word in _TRAINING
     )
     return cls if acts else None
+
+
+def _may_be_asked(cls: ClassUnit) -> bool:
+    """Is it a class of its own, that has methods enough? Most are networks, and have one above."""
+    return len(cls.methods) > 1 and all(base in _PLAIN for base in cls.bases)
 
 
 def _called(parts: list[ast.AST], names: set[str]) -> set[str]:

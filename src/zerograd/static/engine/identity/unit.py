@@ -266,7 +266,9 @@ class Unit:
     def networks(self) -> frozenset[str]:
         """The names of parts that are networks: `D` by `m.D.parameters()`."""
         if self._networks is None:
-            self._networks = frozenset(_ASKED_AS_NETWORK.findall(self.source.text))
+            rows = {*self.places.rows("zero_grad"), *self.places.rows("parameters(")}
+            found = (_ASKED_AS_NETWORK.findall(self._lines[row - 1]) for row in rows)
+            self._networks = frozenset(name for names in found for name in names)
         return self._networks
 
     def mentions_gradient(self, node: ast.AST) -> bool:
@@ -298,7 +300,8 @@ class Unit:
     def clears(self) -> bool:
         """Does anything in the module clear gradients, or seem to?"""
         if self._clears is None:
-            self._clears = bool(_CLEARING.search(self.source.text))
+            text = self.source.text
+            self._clears = "zero_grad(" in text or _CLEARING.search(text) is not None
         return self._clears
 
     def has_events(self, node: ast.AST) -> bool:

@@ -37,7 +37,7 @@ def unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happening | 
     source = step.unit.source
     if not step.scaler or not ("GradScaler(" in source.text or _is_only_stepped(step)):
         return None
-    if any(_SCALING.search(line.split("#", 1)[0]) for line in source.lines):
+    if any("scal" in line and _SCALING.search(line.split("#", 1)[0]) for line in source.lines):
         return None
     mine = set(step.event.buckets)
     losses = [

@@ -38,12 +38,14 @@ def as_rounds(node: ast.Expr) -> ast.For | None:
 def rounds_inside(value: ast.expr | None) -> ast.ListComp | ast.SetComp | ast.GeneratorExp | None:
     """Return the rounds that an expression makes a list or a sum of: `sum(f(x) for x in data)`."""
     found = value
-    while isinstance(found, ast.Call | ast.BinOp):
-        if isinstance(found, ast.BinOp):
+    while True:
+        if type(found) is ast.Call:
+            found = found.args[0] if found.args else None
+        elif type(found) is ast.BinOp:
             found = found.left  # sum(…) / len(data)
         else:
-            found = found.args[0] if found.args else None
-    if not isinstance(found, ast.ListComp | ast.SetComp | ast.GeneratorExp):
+            break
+    if not isinstance(found, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
         return None
     if found is value and isinstance(found, ast.GeneratorExp):
         return None  # who asks for the items, and when, is not told
