@@ -23,6 +23,8 @@ from zerograd.static.engine.flow.points import (
     is_reachable,
     join,
     known,
+    moved,
+    of_this_round,
     one_back,
     settle,
     told_off,
@@ -160,8 +162,7 @@ class Flow:
             points.append(point)
 
     def _forgotten(self, pairs: frozenset[Pair]) -> frozenset[Pair]:
-        forgotten = self._transitions.forgotten
-        return frozenset([(forgotten(number), literals) for number, literals in pairs])
+        return moved(pairs, self._transitions.forgotten)
 
     def _haze(self, node: Haze, point: Point, exits: Exits | None = None) -> Point:
         after = dict(point)
@@ -182,9 +183,7 @@ class Flow:
         return after
 
     def _hazed(self, pairs: frozenset[Pair], doubt: Doubt) -> frozenset[Pair]:
-        return frozenset(
-            (self._transitions.doubted(number, doubt), literals) for number, literals in pairs
-        )
+        return moved(pairs, lambda number: self._transitions.doubted(number, doubt))
 
     def _reset(self, node: Reset, point: Point, exits: Exits | None = None) -> Point:
         after = dict(point)
@@ -200,9 +199,7 @@ class Flow:
         for bucket in buckets:
             pairs = after.get(bucket)
             if pairs:
-                after[bucket] = frozenset(
-                    [(self._transitions.filled(number), literals) for number, literals in pairs]
-                )
+                after[bucket] = moved(pairs, self._transitions.filled)
         return after
 
     def _branch(self, node: Branch, point: Point, exits: Exits) -> Point | None:
@@ -357,9 +354,7 @@ class Flow:
             )
         steppers = node.steppers
         return {
-            bucket: frozenset(
-                [(self._transitions.anew(number, steppers), literals) for number, literals in pairs]
-            )
+            bucket: moved(pairs, lambda number: self._transitions.anew(number, steppers))
             for bucket, pairs in point.items()
         }
 
@@ -367,10 +362,7 @@ class Flow:
         """The next iteration: what may change is forgotten, but for its last truth."""
         found = frozenset([(number, one_back(literals, varying)) for number, literals in pairs])
         if len(found) > MOST_PAIRS:
-            found = frozenset(
-                (number, frozenset(each for each in literals if each >= 0))
-                for number, literals in found
-            )
+            found = frozenset([(number, of_this_round(literals)) for number, literals in found])
         if len(found) > MOST_PAIRS:
             found = frozenset((number, NO_LITERALS) for number, _ in found)
         return found

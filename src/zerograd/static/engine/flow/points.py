@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 Literals = frozenset[int]  # atom number * 2, plus 1 where it is true
@@ -38,6 +38,20 @@ def one_back(literals: Literals, varying: frozenset[int]) -> Literals:
         for each in literals
         if each >= 0 or _atom(each) not in varying
     )
+
+
+@_remembered
+def of_this_round(literals: Literals) -> Literals:
+    """Return the literals without what was true one iteration back."""
+    return frozenset(each for each in literals if each >= 0)
+
+
+def moved(pairs: frozenset[Pair], move: Callable[[int], int]) -> frozenset[Pair]:
+    """Return the pairs with each state as `move` leaves it; many pairs share few states."""
+    after = {number: move(number) for number in dict.fromkeys([number for number, _ in pairs])}
+    if all(before == number for before, number in after.items()):
+        return pairs
+    return frozenset([(after[number], literals) for number, literals in pairs])
 
 
 def _atom(literal: int) -> int:
