@@ -50,6 +50,8 @@ SPLITS = {  # name in the corpus -> folder
     "eleventh-held-out": "eleventh_held_out",
     "twelfth-development": "twelfth_dev",
     "twelfth-held-out": "twelfth_held_out",
+    "thirteenth-development": "thirteenth_dev",
+    "thirteenth-held-out": "thirteenth_held_out",
 }
 
 
