@@ -25,6 +25,8 @@ _MOST_CALLED = 8  # methods of an optimizer that are looked into
 _STEPS = re.compile(r"step\(")
 _CLEARS = re.compile(r"zero_grad\(|\.\w*grad\b")
 _EMPTIES = re.compile(r"zero_grad\(|\.grad(?:\.data)?(?:\s*=[^=]|\.zero_)")
+_OF = re.compile(r"(\w+)\.grad\b")
+_GRADIENT = re.compile(r"(?m)^\s*(\w+)\s*=\s*(\w+)\.grad(?:\.data)?\s*(?:#.*)?$")
 _ON_ITSELF = re.compile(r"\bself\.(\w+)\(|(?<![\w.])(\w+)\(\s*self\b")
 
 _IMPLIED = frozenset(("__getitem__", "__iter__", "__next__"))  # not written as calls
@@ -258,6 +260,21 @@ class Lineage(Names):
             waiting += sorted(called - known)
             known |= called
         return "\n".join(texts)
+
+    def keeps_in_gradients(self, cls: ClassUnit) -> bool:
+        """Does its step change the gradients once the weights are moved, for the step to come?
+
+        A momentum may live there: `p.data.add_(p.grad, alpha=-lr); p.grad.mul_(momentum)`.
+        """
+        text = self.text_of_step(cls)
+        for weight in dict.fromkeys(_OF.findall(text)):
+            held = [name for name, of in _GRADIENT.findall(text) if of == weight]
+            gradient = "|".join((rf"{weight}\.grad(?:\.data)?", *held))
+            moves = rf"\b{weight}(?:\.data)?(?:\.(?!data)\w+_\(|\s*[-+]?=[^=])"
+            moved = max((each.end() for each in re.finditer(moves, text)), default=len(text))
+            if re.search(rf"\b(?:{gradient})(?:\.\w+_\(|\s*[*/]=)", text[moved:]):
+                return True
+        return False
 
     def vague_methods(self, cls: ClassUnit) -> frozenset[str]:
         """Return the methods of a class of optimizers that by their names step or clear.

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
-from zerograd.static.engine.identity.keys import keys_of
+from zerograd.static.engine.identity.keys import covers, keys_of
 from zerograd.static.engine.identity.values import Optimizer, Params, Pick, Value, leaves_of
 
 _OPPOSITE: dict[type[ast.cmpop], ast.cmpop] = {
@@ -69,11 +69,14 @@ def sliced_by(node: ast.Slice) -> frozenset[Pick]:
 def picks_in(source: Value) -> dict[str, list[frozenset[Pick]]]:
     """Return the networks of which an optimizer is given parts, and how each was picked."""
     found: dict[str, list[frozenset[Pick]]] = {}
+    parts: set[str] = set()
     for each in leaves_of(source):
         picks = each.picks if isinstance(each, Params) else frozenset[Pick]()
         for key in keys_of(each):
             found.setdefault(key, []).append(picks)
-    return {key: picks for key, picks in found.items() if any(picks)}
+            if isinstance(each, Params) and each.part:
+                parts.add(key)
+    return {key: picks for key, picks in found.items() if any(picks) or key in parts}
 
 
 def parted(optimizers: Iterable[Optimizer]) -> dict[tuple[str, str], str]:
@@ -91,12 +94,23 @@ def parted(optimizers: Iterable[Optimizer]) -> dict[tuple[str, str], str]:
         for key in each.keys or ()
         if key not in each.picks and not each.is_by_hand
     }
-    return {
+    found = {
         (each.key, key): f"{key}.part {number}"
         for key, owners in holders.items()
         if len(owners) > 1 and key not in others and _are_apart(key, owners)
         for number, each in enumerate(owners, 1)
     }
+    # `[p for p in net.parameters() if id(p) not in theirs]` beside one over `net.head`
+    found |= {
+        (owners[0].key, key): f"{key}.rest"
+        for key, owners in holders.items()
+        if len(owners) == 1 and key not in others and any(_is_inside(each, key) for each in others)
+    }
+    return found
+
+
+def _is_inside(key: str, network: str) -> bool:
+    return key != network and covers(network, key)
 
 
 def _are_apart(key: str, owners: list[Optimizer]) -> bool:

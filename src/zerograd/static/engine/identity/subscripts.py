@@ -85,6 +85,8 @@ def _picked(items: list[Value]) -> Value:
     if isinstance(value, Optimizer) and all(value is not each for each in items):
         value.picked = True
         value.key = f"{value.key.partition('[')[0]}[*]"
+    if isinstance(value, Named) and any(each.ident != value.ident for each in items):
+        return NOTHING  # the name of one of them would make all that are picked that one
     return value
 
 

@@ -20,11 +20,13 @@ from zerograd.static.engine.identity.endings import leaves
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening, Loop
 from zerograd.static.engine.identity.keys import touches
+from zerograd.static.engine.reading.roots import spawned_in
 from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.engine.text.words import is_loss_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.flow.buckets import Buckets
+    from zerograd.static.engine.identity.unit import Unit
     from zerograd.static.engine.reading.program import Program
 
 NEEDS_CERTAINTY = frozenset(("ZG102", "ZG401", "ZG402"))  # not judged behind unseen calls
@@ -336,7 +338,8 @@ def _may_hide_a_backward(step: Happening) -> bool:
     """Does the loop call something that by its name fills gradients, or trains?
 
     One that computes no loss at all only moves a scheduler, a schedule of a pipeline that is
-    handed data goes back by itself, and a network may be told to (`replay_backprop=True`).
+    handed data goes back by itself, a network may be told to (`replay_backprop=True`), and what
+    another process fills may be shared.
     """
     text = step.loop.text if step.loop is not None else ""
     told = _HANDED.search(text) or _TOLD.search(COMMENTS.sub("", text))
@@ -345,6 +348,16 @@ def _may_hide_a_backward(step: Happening) -> bool:
         or not _LOSS.search(text)
         or bool(told)
         or _gives_no_loss_back(step.loop)
+        or _is_filled_by_others(step.unit)
+    )
+
+
+def _is_filled_by_others(unit: Unit) -> bool:
+    """Does a process that the file begins, or one that is written elsewhere, go back?"""
+    written = {each.name: each for each in unit.functions_saying("def ")}
+    return any(
+        name not in written or "backward" in unit.text_of(written[name])
+        for name in spawned_in(unit)
     )
 
 

@@ -86,6 +86,8 @@ class Program(Readings):
                 own = cls.unit.text_of(cls.methods["step"]) if "step" in cls.methods else ""
                 surely = "zero_grad(" in own or ".grad = None" in own
                 optimizer.clears_itself = True if surely else None
+            elif self.keeps_in_gradients(cls):
+                optimizer.clears_itself = None
             own_step = "step" in cls.methods
             if own_step and not _STEPS.search(text) and not cls.unit.mentions_gradient(cls.node):
                 return Engine()  # a projection, say: its step uses no gradients

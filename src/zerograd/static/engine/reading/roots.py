@@ -39,6 +39,7 @@ from zerograd.static.engine.text.stores import names_stored
 
 if TYPE_CHECKING:
     from zerograd.static.engine.identity.frame import Frame
+    from zerograd.static.engine.identity.unit import Unit
     from zerograd.static.engine.reading.program import Program
 
 
@@ -90,8 +91,8 @@ def roots(program: Program) -> Iterator[Root]:
         program.called = called  # whatever they come to is judged on its own as well
     waiting = _candidates(program)
     # A process of many sees other arguments than the one call that stands in the code.
-    names = _spawned(program)
-    spawned = {id(each.node) for each, _ in waiting if getattr(each.node, "name", "") in names}
+    begun = spawned_in(program.main)
+    spawned = {id(each.node) for each, _ in waiting if getattr(each.node, "name", "") in begun}
     alone: set[int] = set()  # those that were read for no caller of theirs
     for only_uncalled in (True, False):
         for function, cls in waiting:
@@ -192,9 +193,9 @@ def _is_called_by_name(program: Program, node: ast.AST) -> bool:
     return times > 1
 
 
-def _spawned(program: Program) -> frozenset[str]:
+def spawned_in(unit: Unit) -> frozenset[str]:
     """Return what processes begin with: `spawn(train, …)`, `Process(target=train)`."""
-    text = program.main.source.text
+    text = unit.source.text
     if "spawn(" not in text and "target=" not in text:
         return frozenset()  # most files
     return frozenset(_SPAWNED.findall(text))
