@@ -57,7 +57,7 @@ def is_open(
     if raised and code in NEEDS_CERTAINTY:
         return True  # who catches, and drops what there was, lets the round go on with nothing
     if code == "ZG303" and _is_stepped_by_scaler(step, buckets):
-        return True  # this step may be for runs without a scaler
+        return not _is_scaled_beside(step, verdict)  # it may be for runs without a scaler
     if code == "ZG305":
         # What another's loss is not proved to have left here is not carried over an update.
         return not any(
@@ -215,6 +215,22 @@ def _is_stepped_by_scaler(step: Happening, buckets: Buckets) -> bool:
         and (each.loop is not step.loop or each.inner or each.behind)
         for each in buckets.happenings
     )
+
+
+def _is_scaled_beside(step: Happening, verdict: Verdict) -> bool:
+    """Is the loss scaled in the very branch of the step? A run that comes there has a scaler."""
+    line, path = step.spot.line, step.spot.path
+    branches = [
+        (part[0].lineno, part[-1].end_lineno or 0)
+        for each in step.unit.statements()
+        if isinstance(each, ast.If)
+        for part in (each.body, each.orelse)
+        if part
+    ]
+    around = [each for each in branches if each[0] <= line <= each[1]]
+    first = max(around)[0] if around else line
+    scaled = verdict.state.contributions
+    return all(each.spot.path == path and first <= each.spot.line < line for each in scaled)
 
 
 def _picks_another(step: Happening, buckets: Buckets) -> bool:

@@ -48,6 +48,7 @@ from zerograd.static.engine.judging.unscaled import (
     States,
     filled_only,
     is_clipped_scaled,
+    is_of_apex,
     is_unscaled_after_its_step,
     is_unscaled_too_late,
     maybe_unscaled_loss,
@@ -106,7 +107,8 @@ class Judgement(Leaks):
             elif node.kind is EventKind.UNSCALE:
                 yield from self._at_unscale(node)
             elif node.kind is EventKind.CLIP:
-                found = list(self._judge(node, _AT_CLIP, node.event.buckets))
+                rules = [each for each in _AT_CLIP if each.code != "ZG301" or not is_of_apex(node)]
+                found = list(self._judge(node, rules, node.event.buckets))
                 if is_stepped_on_next(node, self._buckets):  # then it is not certainly in vain
                     found = [
                         replace(each, certain=False) if each.rule.code == "ZG304" else each

@@ -262,4 +262,4 @@ def _text_around(backward: Happening) -> str:
 
 
 def _last(bucket: str) -> str:
-    return bucket.rsplit(".", 1)[-1].split("@", 1)[0]
+    return bucket.rsplit(".", 1)[-1].split("@", 1)[0].split("[", 1)[0]

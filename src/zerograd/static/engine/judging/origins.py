@@ -20,6 +20,7 @@ class Assignments:
         self._given: dict[str, list[tuple[int, ast.expr, bool]]] = {}
         self._cut_off: list[tuple[int, int]] = []  # lines that compute nothing to go back through
         self._branches: list[tuple[int, int]] = []
+        self._turns: list[tuple[ast.For | ast.AsyncFor, str, str]] = []  # a loop, an item, of what
         self._tree = tree
         body: list[ast.stmt] = tree.body
         if scope is not None:
@@ -39,7 +40,9 @@ class Assignments:
             self._note(node.target, node.value, True)
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             filled = node.value.func
-            if isinstance(filled, ast.Attribute) and filled.attr == "fill_":
+            if isinstance(filled, ast.Attribute) and filled.attr == "append" and node.value.args:
+                self._note(filled.value, node.value.args[0], True)
+            elif isinstance(filled, ast.Attribute) and filled.attr == "fill_":
                 of_data = isinstance(filled.value, ast.Attribute) and filled.value.attr == "data"
                 target = filled.value.value if of_data else filled.value  # type: ignore[attr-defined]
                 self._note(target, node.value, False)
@@ -49,6 +52,9 @@ class Assignments:
                 self._cut_off.append((node.lineno, node.end_lineno or node.lineno))
         elif isinstance(node, ast.If):
             self._branches.append((node.lineno, node.end_lineno or node.lineno))
+        elif isinstance(node, ast.For | ast.AsyncFor):
+            for item, of in items_of(node.target, node.iter):
+                self._turns.append((node, item, of))
 
     def _note(self, target: ast.expr, value: ast.expr, adds: bool) -> None:
         if isinstance(target, ast.Tuple):
@@ -82,6 +88,13 @@ class Assignments:
             if not any(first <= each.lineno <= last for first, last in aside)
         ]
         return [*found[:1], *added]
+
+    def taken_from(self, path: str, line: int) -> str:
+        """Return what the loop around `line` takes `path` from, as it takes one after the other."""
+        for loop, item, of in reversed(self._turns):
+            if item == path and loop.lineno < line <= (loop.end_lineno or 0):
+                return of
+        return ""
 
     def lasting(self, path: str) -> ast.expr | None:
         """Return the constant that the file gives `path`, if it is one and always the same."""
@@ -128,6 +141,18 @@ def loss_of(node: ast.AST) -> ast.expr | None:
     if isinstance(node.func, ast.Attribute) and not node.args:
         return node.func.value
     return node.args[0] if node.args else None
+
+
+def items_of(target: ast.expr, source: ast.expr) -> Iterator[tuple[str, str]]:
+    """Yield the names that a loop gives its items, and what it takes each from."""
+    called = path_of(source.func) if isinstance(source, ast.Call) else ""
+    if isinstance(target, ast.Tuple) and isinstance(source, ast.Call):
+        targets = target.elts[1:] if called == "enumerate" else target.elts
+        if called in ("enumerate", "zip"):
+            for one, of in zip(targets, source.args, strict=False):
+                yield from items_of(one, of)
+    elif path_of(target) and path_of(source):
+        yield path_of(target), path_of(source)
 
 
 def _functions(tree: ast.Module) -> Iterator[ast.stmt]:

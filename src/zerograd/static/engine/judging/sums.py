@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from zerograd.static.engine.identity.frame import path_of
-from zerograd.static.engine.judging.origins import Assignments
+from zerograd.static.engine.judging.origins import Assignments, items_of
 
 _DEEPEST = 12
 _CUTS = frozenset(("detach", "detach_", "item", "numpy", "data"))
@@ -91,26 +91,55 @@ class Passage:
         """Does it come through one of the networks; with `handed`, out of a maker before?"""
         return any(
             not handed or self.is_handed(each, inside)
-            for each, inside in _calls(node, given, self._networks, 0, set())
+            for each, inside in _calls(node, given, self._networks)
         )
 
     def is_handed(self, call: ast.Call, given: Assignments) -> bool:
         """Is a network handed what a maker made, not cut off from it?"""
         handed = [*call.args, *(each.value for each in call.keywords)]
-        return any(True for each in handed for _ in _calls(each, given, self._makers, 0, set()))
+        return any(True for each in handed for _ in _calls(each, given, self._makers))
+
+
+class _Way(NamedTuple):
+    """How far a loss was followed, and the items of the comprehensions around."""
+
+    depth: int = 0
+    items: tuple[tuple[str, str], ...] = ()
+
+    def into(self, node: ast.AST) -> _Way:
+        """Return the way to what is inside of `node`."""
+        items = self.items
+        if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp):
+            for each in node.generators:
+                items = (*items, *items_of(each.target, each.iter))
+        return _Way(self.depth + 1, items)
+
+    def called(self, call: ast.Call, given: Assignments) -> str:
+        """Return the path of what is called: for one of several networks, that of all of them."""
+        func = call.func
+        while isinstance(func, ast.Subscript):
+            func = func.value
+        path = path_of(func)
+        return dict(self.items).get(path) or given.taken_from(path, call.lineno) or path
 
 
 def _calls(
-    node: ast.expr, given: Assignments, networks: set[str], depth: int, seen: set[int]
+    node: ast.expr,
+    given: Assignments,
+    networks: set[str],
+    way: _Way = _Way(),  # noqa: B008
+    seen: set[int] | None = None,
 ) -> Iterator[tuple[ast.Call, Assignments]]:
     """Yield the calls of these networks that gradients come back to from `node`."""
-    if depth > _DEEPEST or id(node) in seen or given.is_cut_off(node):
+    seen = seen if seen is not None else set()
+    if way.depth > _DEEPEST or id(node) in seen or given.is_cut_off(node):
         return
     seen.add(id(node))
     if isinstance(node, ast.Attribute) and node.attr in _CUTS:
         return
+    deeper = way.into(node)
     if isinstance(node, ast.Call):
-        path = path_of(node.func).split(".")
+        path = way.called(node, given).split(".")
         if path[-1] in _CUTS:
             return
         if path[-1] in networks or (len(path) > 1 and path[-2] in networks):
@@ -119,12 +148,12 @@ def _calls(
             found = given.of_function(path[-1])
             for returned in found[1] if found is not None else ():
                 assert found is not None
-                yield from _calls(returned, found[0], networks, depth + 1, seen)
+                yield from _calls(returned, found[0], networks, deeper, seen)
     path_here = path_of(node) if isinstance(node, ast.Name | ast.Attribute) else ""
     values = given.before(path_here, node.lineno) if path_here else []
     inner: Iterable[ast.AST] = values or ast.iter_child_nodes(node)
     for each in inner:
         if isinstance(each, ast.expr):
-            yield from _calls(each, given, networks, depth + 1, seen)
+            yield from _calls(each, given, networks, deeper, seen)
         elif isinstance(each, ast.keyword):
-            yield from _calls(each.value, given, networks, depth + 1, seen)
+            yield from _calls(each.value, given, networks, deeper, seen)

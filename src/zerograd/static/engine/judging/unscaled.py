@@ -27,6 +27,14 @@ States = dict[BucketState, list[frozenset[Literal]]]  # with the conditions they
 _SCALING = re.compile(r"\.scale\(|scale_loss|\.backward\([^)\n]*\w*scal")
 
 
+def is_of_apex(clip: Happening) -> bool:
+    """Does it clip amp.master_params(opt)? Apex has divided those, and no scaler is with it."""
+    return isinstance(clip.node, ast.Call) and any(
+        isinstance(each, ast.Call) and path_of(each.func).endswith("master_params")
+        for each in clip.node.args
+    )
+
+
 def unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happening | None:
     """Return the backward of a loss that the scaler which steps has never scaled.
 

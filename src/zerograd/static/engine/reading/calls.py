@@ -228,11 +228,12 @@ def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Val
     words = words_of(name)
     if frame.bare and not arguments.all() and is_emptying(name) and name in frame.locals:
         frame.emit(Haze(None, whole=True))  # a function that was handed in: clear()
-    # `G(z)` makes a G, unless something else was seen to be one: G.parameters()
-    a_class = name[:1].isupper() and path not in frame.program.networks
+    # `G(z)` and `new_net(z)` make one, unless they were seen to be one: G.parameters()
+    known = path in frame.program.networks
+    a_class = name[:1].isupper() and not known
     if a_class and is_variable(frame, node):
         a_class, name = False, name.lower()
-    makes = not arguments.all() or a_class or words[0] in _MAKING
+    makes = not arguments.all() or a_class or (words[0] in _MAKING and not known)
     makes = makes or not _MAKERS.isdisjoint(words)
     if makes or arguments.optimizers() or arguments.has_modules() or is_emptying(name):
         hand_scaler(frame, node, name, arguments)
