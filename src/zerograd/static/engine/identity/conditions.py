@@ -15,6 +15,7 @@ from zerograd.static.engine.identity.branches import ALWAYS, NEVER, Test, combin
 from zerograd.static.engine.identity.definitions import Class, Function, Instance
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.membership import asks_for_more, is_container_of, is_member
+from zerograd.static.engine.identity.spelled import spelled_out
 from zerograd.static.engine.identity.tallies import is_full_each_turn
 from zerograd.static.engine.identity.values import (
     Bound,
@@ -142,7 +143,12 @@ def _answered(frame: Frame, node: ast.Call) -> Test | None:
     if not isinstance(node.func, ast.Name | ast.Attribute) or program.asking:
         return None
     function = program.evaluate(frame, node.func)
-    if not isinstance(function, Function) or not _is_an_answer(function, node):
+    if not isinstance(function, Function):
+        return None
+    answer = spelled_out(frame.unit, node, function)
+    if answer is not None:
+        return test_of(frame, answer)
+    if not _is_an_answer(function, node):
         return None
     program.asking = True
     value = program.evaluate(frame, node)

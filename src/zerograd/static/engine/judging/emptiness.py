@@ -20,6 +20,7 @@ from zerograd.static.engine.identity.endings import leaves
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening, Loop
 from zerograd.static.engine.identity.keys import touches
+from zerograd.static.engine.judging.bare import is_for_runs_without_scaler
 from zerograd.static.engine.reading.roots import spawned_in
 from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.engine.text.words import is_loss_name
@@ -56,8 +57,8 @@ def is_open(
     raised = verdict.condition is not None and verdict.condition[0].startswith(RAISED)
     if raised and code in NEEDS_CERTAINTY:
         return True  # who catches, and drops what there was, lets the round go on with nothing
-    if code == "ZG303" and _is_stepped_by_scaler(step, buckets):
-        return not _is_scaled_beside(step, verdict)  # it may be for runs without a scaler
+    if code == "ZG303":
+        return is_for_runs_without_scaler(step, verdict, buckets)
     if code == "ZG305":
         # What another's loss is not proved to have left here is not carried over an update.
         return not any(
@@ -202,35 +203,6 @@ def _receiver(each: Happening) -> str:
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
         return each.unit.source.segment(call.func.value)
     return each.name or path_of(call)
-
-
-def _is_stepped_by_scaler(step: Happening, buckets: Buckets) -> bool:
-    """Does a scaler step on the same in its place, and not in every round that comes here?"""
-    mine = set(step.event.buckets) if step.event is not None else set()
-    return any(
-        each.kind is EventKind.STEP
-        and each.scaler
-        and each.event is not None
-        and not mine.isdisjoint(each.event.buckets)
-        and (each.loop is not step.loop or each.inner or each.behind)
-        for each in buckets.happenings
-    )
-
-
-def _is_scaled_beside(step: Happening, verdict: Verdict) -> bool:
-    """Is the loss scaled in the very branch of the step? A run that comes there has a scaler."""
-    line, path = step.spot.line, step.spot.path
-    branches = [
-        (part[0].lineno, part[-1].end_lineno or 0)
-        for each in step.unit.statements()
-        if isinstance(each, ast.If)
-        for part in (each.body, each.orelse)
-        if part
-    ]
-    around = [each for each in branches if each[0] <= line <= each[1]]
-    first = max(around)[0] if around else line
-    scaled = verdict.state.contributions
-    return all(each.spot.path == path and first <= each.spot.line < line for each in scaled)
 
 
 def _picks_another(step: Happening, buckets: Buckets) -> bool:

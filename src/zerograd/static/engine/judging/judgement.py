@@ -46,6 +46,7 @@ from zerograd.static.engine.judging.telling import (
 )
 from zerograd.static.engine.judging.unscaled import (
     States,
+    clipped_before,
     filled_only,
     is_clipped_scaled,
     is_of_apex,
@@ -194,6 +195,10 @@ class Judgement(Leaks):
         is_second = is_second_of_a_round(node, self._buckets)
         if not is_second and is_unscaled_after_its_step(node, self._buckets, self._flow):
             yield self._bypassed(node, node.spot, UNSCALED_AFTER, UNSCALE_BEFORE, True)
+        clip = clipped_before(node)
+        if clip is not None and not any(each.node is clip for each in self._buckets.happenings):
+            told = self._finding(node, "ZG301", INITIAL, True)
+            yield replace(told, spot=node.unit.source.spot(clip), trail=())
         for found in self._judge(node, _AT_UNSCALE, node.event.buckets):
             sure = found.certain and not may_be_updated(
                 node, self._buckets, self._program, self._varies_at(node)

@@ -29,6 +29,8 @@ def terms(loss: ast.expr, given: Assignments) -> Iterator[Term]:
 
 def terms_of(loss: ast.expr, given: Assignments) -> Iterator[Term]:
     """Yield what a loss is made of: its own name is the first of each."""
+    while isinstance(loss, ast.Call) and len(loss.args) == 1:  # scaler.scale(loss)
+        loss = loss.args[0]
     yield from _named(loss, given, (), 0)
 
 

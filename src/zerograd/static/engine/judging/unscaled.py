@@ -17,6 +17,7 @@ from zerograd.rules.scaler_bypassed import RULE as SCALER_BYPASSED
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening
 from zerograd.static.engine.judging.emptiness import only_moves_a_schedule
+from zerograd.static.engine.text.words import clips_by_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.flow.buckets import Buckets
@@ -172,6 +173,31 @@ def _finds_the_scale(step: Happening, owner: str, flow: Flow) -> bool:
         for bucket in step.event.buckets
         for number, _ in reached.get(bucket, ())
     )
+
+
+def clipped_before(unscale: Happening) -> ast.Call | None:
+    """Return a call of a method that nobody sees, which by its name clips, and then this unscales.
+
+    It has not unscaled itself: a second time before the update raises.
+    """
+    line = unscale.spot.line
+    blocks = [
+        part
+        for each in unscale.unit.statements()
+        for part in (getattr(each, "body", None), getattr(each, "orelse", None))
+        if isinstance(part, list) and part
+    ]
+    around = [each for each in blocks if each[0].lineno <= line <= (each[-1].end_lineno or 0)]
+    block = max(around, key=lambda each: each[0].lineno, default=[])
+    before = [each for each in block if (each.end_lineno or 0) < line]
+    calls = [part for each in before for part in ast.walk(each) if isinstance(part, ast.Call)]
+    if any(path_of(each.func).endswith("unscale_") for each in calls):
+        return None  # those that are clipped are another's
+    for call in [each for each in ast.walk(before[-1]) if each in calls] if before else []:
+        path = path_of(call.func)
+        if path.startswith("self.") and clips_by_name(path) and not (call.args or call.keywords):
+            return call
+    return None
 
 
 def is_clipped_scaled(clip: Happening, buckets: Buckets, flow: Flow) -> bool:

@@ -204,8 +204,10 @@ def _wrong_guard(window: Window) -> tuple[str, str] | None:
     if denied:
         table = {size: [not each for each in column] for size, column in table.items()}
     name, divisor = window.text(counter), window.text(window.divisor)
-    sign = "!=" if denied else "=="
-    right = f"({name} + 1) % {divisor} {sign} 0" if start == 0 else f"{name} % {divisor} {sign} 0"
+    sign = " != 0" if denied else " == 0"
+    if denied and isinstance(window.test, ast.BinOp):
+        sign = ""  # `not i % n`, or asked elsewhere: the `not`, or the `== 0`, stays where it is
+    right = f"({name} + 1) % {divisor}{sign}" if start == 0 else f"{name} % {divisor}{sign}"
     if guards.is_never(table):
         return "is always true, which keeps it away" if denied else "can never be true", right
     if guards.is_always(table):
@@ -220,9 +222,19 @@ def _wrong_guard(window: Window) -> tuple[str, str] | None:
         return None
     if start == 1 and guards.is_one_early(table):
         return "is off by one: the counter starts at 1", right
+    if _steps_first(window):
+        return None
     if start == 0 and guards.is_at_first(table) and _looks_like_a_window(window):
         return "is off by one: the first window has one micro-batch only", right
     return None
+
+
+def _steps_first(window: Window) -> bool:
+    """Does a round begin with the step on what the rounds before it left: a whole window?"""
+    step = window.step
+    return all(
+        each.unit is step.unit and each.spot.line > step.spot.line for each in window.backwards
+    )
 
 
 def _is_a_choice(window: Window) -> bool:
