@@ -86,6 +86,52 @@ def test_a_clear_for_a_loss_of_its_own_is_not_for_others(said: Said) -> None:
     assert said(steps=STEP, loop=loop, main=FROM_A_TABLE) == ["ZG101"]
 
 
+@pytest.mark.parametrize(
+    ("own", "codes"), [("loss.backward(); opt.step()", ["ZG101"]), ("loss.item()", [])]
+)
+def test_a_caller_that_steps_on_a_loss_of_its_own_has_cleared_for_that(
+    said: Said, tmp_path: Path, own: str, codes: list[str]
+) -> None:
+    main = (
+        "from steps import plain\n"
+        "def main(model, opt, loader):\n"
+        "    for x in loader:\n"
+        "        loss = model.warm(x)\n"
+        "        opt.zero_grad()\n"
+        f"        {own}\n"
+        "        plain(model, opt, x)\n"
+    )
+    said(steps=STEP, main=main)
+    found = check_paths([str(tmp_path / "steps.py")]).findings
+    assert [each.rule.code for each in found] == codes
+
+
+@pytest.mark.parametrize(("asks", "codes"), [("super().train()", []), ("pass", ["ZG101"])])
+def test_an_heir_with_a_method_of_its_own_clears_for_itself(
+    said: Said, asks: str, codes: list[str]
+) -> None:
+    plain = (
+        "import torch\n"
+        "class Plain:\n"
+        "    def __init__(self, net):\n"
+        "        self.net = net\n"
+        "        self.opt = torch.optim.Adam(net.parameters())\n"
+        "    def train(self):\n"
+        "        self.net.train()\n"
+        "        self.net(self.data).sum().backward()\n"
+        "        self.opt.step()\n"
+    )
+    heir = (
+        "from plain import Plain\n"
+        "class Heir(Plain):\n"
+        "    def train(self):\n"
+        "        self.net.train()\n"
+        "        self.opt.zero_grad()\n"
+        f"        {asks}\n"
+    )
+    assert said(plain=plain, heir=heir) == codes
+
+
 @pytest.mark.parametrize("name", ["update_once", "update"])
 @pytest.mark.parametrize(("clear", "codes"), [("opt.zero_grad()", []), ("pass", ["ZG101"])])
 def test_one_who_is_given_an_object_may_clear_around_its_method(

@@ -87,9 +87,9 @@ class Neighbours:
         )
         call = re.compile(rb"(?<!def )\b" + re.escape(called) + rb"\s*\(")
         return any(
-            b"zero_grad" in data[_begin(data, found.start()) : found.end() + AROUND]
+            _may_clear_for(data, found)
             for lines, data in texts
-            if imports.search(lines)
+            if imports.search(lines) and not (owner and _replaces(data, cls, called))
             for found in call.finditer(data)
         )
 
@@ -258,6 +258,25 @@ def _begin(data: bytes, call: int) -> int:
     """Return where to look for a clear before a call: from the head of its function on."""
     head = data.rfind(b"def ", max(0, call - LONGEST), call)
     return max(0, min(call - AROUND, head if head >= 0 else call))
+
+
+def _may_clear_for(data: bytes, call: re.Match[bytes]) -> bool:
+    """Is there a clear around a call that is not for a loss of its own, which steps before it?"""
+    after = data[call.end() : call.end() + AROUND]
+    if b"zero_grad" in after:
+        return True
+    _, *parts = data[_begin(data, call.start()) : call.start()].split(b"zero_grad")
+    return any(b"backward(" not in part or b"step(" not in part for part in parts)
+
+
+def _replaces(data: bytes, cls: bytes, method: bytes) -> bool:
+    """Is it the file of an heir that has a method of its own instead, and never asks for this?"""
+    word, name = re.escape(cls), re.escape(method)
+    return (
+        re.search(rb"\bclass\s+\w+\([^)]*\b%b\b" % word, data) is not None
+        and re.search(rb"\bdef\s+%b\s*\(" % name, data) is not None
+        and re.search(rb"(?:super\([^)]*\)|\b%b)\.%b\s*\(" % (word, name), data) is None
+    )
 
 
 def _bytes(path: str) -> bytes:

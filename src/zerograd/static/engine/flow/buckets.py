@@ -25,7 +25,8 @@ from zerograd.static.engine.identity.picks import parted
 from zerograd.static.engine.identity.values import Optimizer
 from zerograd.static.engine.reading.lending import add_up
 from zerograd.static.engine.reading.spared import leave_the_rest
-from zerograd.static.engine.text.words import is_loss_name, matches
+from zerograd.static.engine.text.whose import are_others, matches
+from zerograd.static.engine.text.words import is_loss_name
 
 NO_BUCKET = "nothing"  # what an event reaches that concerns nobody who steps
 
@@ -390,6 +391,6 @@ class Buckets:
             b
             for b in self.tracked
             if b in held
-            or (self._is_unknown(b) and not lends)
+            or (self._is_unknown(b) and not lends and not are_others(node.keys, b))
             or any(touches(key, b) for key in node.keys)
         )

@@ -121,8 +121,8 @@ def _reader(dotted: str) -> Reader | None:
         return _method_caller
     if name == "cast" and root.startswith("typing"):
         return _second  # the first is a type, whatever its name tells
-    if ".lr_scheduler" in dotted or name == "swa_utils":
-        return _nothing
+    if ".lr_scheduler" in dotted or root.endswith("swa_utils"):
+        return _copied if name == "AveragedModel" else _nothing
     if name.endswith("GradScaler"):
         return _scaler
     if dotted.startswith("deepspeed.initialize"):

@@ -372,6 +372,8 @@ def _is_loss_of(backward: Happening, own: frozenset[str]) -> bool:
     call = backward.node
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return False
-    loss = call.func.value
-    names = {each.id for each in ast.walk(loss) if isinstance(each, ast.Name)}
-    return bool(names & own) and names - own <= {"self", "torch"}
+    for loss in (call.func.value, *call.args[:1]):  # or it is handed the loss
+        names = {each.id for each in ast.walk(loss) if isinstance(each, ast.Name)}
+        if names & own and names - own <= {"self", "torch"}:
+            return True
+    return False

@@ -374,27 +374,6 @@ def clips_by_name(name: str) -> bool:
     return "grad" in lower and "clip" in lower
 
 
-def matches(optimizer: str, module: str) -> bool:
-    """Do an optimizer's and a module's names belong together, as optimizer_D and netD do?"""
-    mine = tuple(
-        word
-        for word in words_of(optimizer)
-        if word not in OPTIMIZER_WORDS and not word.startswith("optim")
-    )
-    theirs = tuple(word for word in words_of(module) if word not in MODULE_WORDS)
-    if not mine or not theirs:
-        return not mine and not theirs
-    if len(mine) == len(theirs):
-        return all(_alike(one, other) for one, other in zip(mine, theirs, strict=True))
-    return False
-
-
-def _alike(one: str, other: str) -> bool:
-    """Is one the other, or its abbreviation: d, disc and discriminator?"""
-    short, long = sorted((one, other), key=len)
-    return short == long or (len(long) > 2 and long.startswith(short))
-
-
 def names_parameters(path: str) -> bool:
     """Does the name say parameters, as `head_params` does and `params.lr` does not?"""
     return any(word.startswith("param") for word in words_of(path))
