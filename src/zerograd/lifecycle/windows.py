@@ -127,11 +127,12 @@ def window_faults(windows: Sequence[Window]) -> list[WindowFault]:
     # clears at every micro-batch never does, but for a shorter first one. A counter is no
     # such guard.
     always = last.counted or not any(each.is_whole for each in windows)
-    # And it throws away each time as much as the step is left with: one clear that drops a tail,
-    # as many loops have before each epoch, does not.
+    # And it throws away each time as much as the step is left with, or, where a counter decides,
+    # more: one clear that drops a tail, as many loops have before each epoch, drops less.
     agrees = last.wasted == before.wasted or _comes_after_a_tail(last, filled)
     always = always and not last.may_be_guarded
-    if last.drop is not None and last.wasted and agrees and last.is_even and always:
+    is_tail = not last.is_even and not (last.counted and last.wasted >= last.size)
+    if last.drop is not None and last.wasted and agrees and not is_tail and always:
         faults.append(WindowFault("ZG501", last.drop.clear, last.drop))
     if min(last.size, before.size) >= 2 and last.averaged is False and before.averaged is False:
         faults.append(WindowFault("ZG503", last.step))

@@ -114,11 +114,12 @@ class Backwards:
             mask = self._care.learn(opened.scan, mask)
             if recorder.partition.overflowed:
                 recorder.note(f"parameters whose histories differ in more than {MOST_BUCKETS} ways")
-        recorder.leaves.after_backward(opened.site, mask)
+        changed = recorder.leaves.after_backward(opened.site, mask)
         if recorder.replicas:
             recorder.replicas.after_backward(opened.site, mask)
         recorder.counts[ride.BACKWARD] += 1
         self.feed(opened, mask & ~opened.filled_inside)
+        recorder.leaves.updated_inside(changed, opened.site)
 
     def give_up(self) -> None:
         """Take the backward of this thread as over, whether or not it was heard to end."""

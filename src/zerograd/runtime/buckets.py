@@ -174,7 +174,10 @@ _dead: Any = _nothing
 class Owner:
     """An optimizer, as far as we know it."""
 
-    __slots__ = ("buckets", "display", "made_at", "mask", "name", "number", "ref", "stands_for")
+    __slots__ = (
+        *("buckets", "display", "ends", "made_at", "mask", "name", "number", "ref"),
+        "stands_for",
+    )
 
     def __init__(
         self, name: str, optimizer: Any, gone: Callable[[str], None], number: int = 0
@@ -186,6 +189,7 @@ class Owner:
         self.ref = weakref.ref(optimizer, lambda _: gone(name))
         self.buckets: tuple[Bucket, ...] = ()
         self.mask = 0
+        self.ends: list[weakref.ref[Tensor]] = []  # of its groups, when they were last looked at
         self.stands_for: str | None = None  # a wrapper's step is the step of this one
 
 

@@ -85,7 +85,7 @@ def _asked(test: ast.expr) -> set[str]:
         return {name for each in test.values for name in _asked(each)}
     if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is | ast.IsNot):
         return set()
-    return _names(_without_lengths(test))
+    return _names(_without_settings(test))
 
 
 def _computed(around: list[ast.AST]) -> set[str]:
@@ -112,7 +112,7 @@ def _computed(around: list[ast.AST]) -> set[str]:
 
 def _is_of_data(value: ast.expr, computed: set[str], counters: set[str]) -> bool:
     """Is it made of the round's data, or by a call that is given more than counters?"""
-    parts = _without_lengths(value)
+    parts = _without_settings(value)
     given = [
         {each.id for arg in node.args for each in ast.walk(arg) if isinstance(each, ast.Name)}
         for node in parts
@@ -123,11 +123,13 @@ def _is_of_data(value: ast.expr, computed: set[str], counters: set[str]) -> bool
     return not has_remainder(value) and not computed.isdisjoint(_names(parts))
 
 
-def _without_lengths(value: ast.AST) -> list[ast.AST]:
-    """Return the nodes of an expression but for `len(…)`, which no batch decides."""
+def _without_settings(value: ast.AST) -> list[ast.AST]:
+    """Return the nodes of an expression but for what no batch decides: `len(…)`, `.training`."""
     if isinstance(value, ast.Call) and _called(value) == "len":
         return []
-    inner = [each for node in ast.iter_child_nodes(value) for each in _without_lengths(node)]
+    if isinstance(value, ast.Attribute) and value.attr == "training":
+        return []
+    inner = [each for node in ast.iter_child_nodes(value) for each in _without_settings(node)]
     return [value, *inner]
 
 

@@ -41,9 +41,9 @@ def find(site: Site, what: str, of: str = "") -> tuple[Spot, str]:
     if of and what == "update" and not any(_is_done_to(each, of) for each in near):
         near = _below(near, _scope(tree, line), of) or near
     if near:
-        chosen = near[0]
+        chosen = _applied(near[0], tree) if what == "update" else near[0]
     elif len(everywhere) == 1:
-        chosen = everywhere[0]
+        chosen = _applied(everywhere[0], tree) if what == "update" else everywhere[0]
     else:
         called = sorted(_calls(_scope(tree, line), what), key=lambda s: (s.lineno < line, s.lineno))
         if not called:
@@ -84,6 +84,24 @@ def _calls(scope: ast.AST, what: str) -> Iterator[ast.stmt]:
             yield node
 
 
+def _applied(use: ast.stmt, tree: ast.Module) -> ast.stmt:
+    """Return where a gradient that is only read at first is applied to its parameter.
+
+    `g = p.grad` comes before `p.sub_(lr * g)`, `grads = [p.grad for p in params]` before
+    `torch._foreach_add_(params, grads, alpha=-lr)`.
+    """
+    if not isinstance(use, ast.Assign) or not isinstance(use.targets[0], ast.Name):
+        return use
+    read = [each for each in ast.walk(use.value) if isinstance(each, ast.Attribute)]
+    names = {ast.unparse(each.value) for each in read if _is_grad(each)}
+    for each in ast.walk(use.value):
+        if isinstance(each, ast.comprehension) and ast.unparse(each.target) in names:
+            names.add(ast.unparse(each.iter))
+    scope = _scope(tree, use.lineno)
+    found = [each for name in names for each in _below([use], scope, name) if each is not use]
+    return min(found, key=lambda each: each.lineno, default=use)
+
+
 def _below(uses: list[ast.stmt], scope: ast.AST, name: str) -> list[ast.stmt]:
     """Return the statements after the first use of a gradient that change `name` by way of others.
 
@@ -105,8 +123,14 @@ def _calls_in_place(statement: ast.Expr) -> bool:
     return (
         isinstance(call, ast.Call)
         and isinstance(call.func, ast.Attribute)
-        and call.func.attr in _IN_PLACE
+        and (call.func.attr in _IN_PLACE or _is_foreach(call))
     )
+
+
+def _is_foreach(call: ast.Call) -> bool:
+    """Is it `torch._foreach_add_(params, …)`, which changes its first argument?"""
+    name = getattr(call.func, "attr", "")
+    return name.startswith("_foreach_") and name.endswith("_") and bool(call.args)
 
 
 def _is_done_to(statement: ast.stmt, name: str) -> bool:
@@ -116,7 +140,8 @@ def _is_done_to(statement: ast.stmt, name: str) -> bool:
     elif isinstance(statement, ast.Assign):
         changed = statement.targets[0]
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        changed = statement.value.func
+        call = statement.value
+        changed = call.args[0] if _is_foreach(call) else call.func
     else:
         return False
     text = ast.unparse(changed)

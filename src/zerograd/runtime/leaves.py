@@ -114,6 +114,14 @@ class Leaves:
         if leaf.grad is not None:  # what the first backward left
             self._recorder.feed_fill(site, bucket)
 
+    def before_backward(self, bucket: Bucket, site: Site, filled: bool) -> None:
+        """Find out what was done to a leaf, and remember how it looks before a backward."""
+        is_same = filled and self.was_updated(bucket, site) is False
+        leaf = bucket.canary()
+        if leaf is not None:
+            bucket.moved_at = leaf._version
+            bucket.print_before = bucket.print_before if is_same else None
+
     def was_updated(self, bucket: Bucket, site: Site) -> bool:
         """Has the leaf changed since the last backward? Then feed that as its step."""
         leaf = bucket.canary()
@@ -121,26 +129,48 @@ class Leaves:
             return False
         moved = leaf._version != bucket.moved_at
         if not moved and bucket.print_before is not None:
-            now = self._recorder.looks.fingerprint(leaf)
-            moved = now is not None and now != bucket.print_before
-        bucket.moved_at, bucket.print_before = leaf._version, None
-        if moved:
+            moved = _differ(bucket.print_before, self._recorder.looks.fingerprint(leaf))
+        if moved and not self._is_lent(bucket):
             self._feed_update(bucket, site)
         return moved
 
-    def after_backward(self, site: Site, mask: int) -> None:
-        """Remember how the leaves that were filled look now."""
+    def _is_lent(self, bucket: Bucket) -> bool:
+        """Is its gradient the one that an optimizer's parameter has too, and steps on?
+
+        A copy of the model that is filled, and then takes the weights of the one that is stepped.
+        """
+        grad = bucket.ref() if bucket.ref is not None else None
+        others = self._recorder.partition.buckets
+        return grad is not None and any(
+            each.owners and each.ref is not None and each.ref() is grad for each in others
+        )
+
+    def after_backward(self, site: Site, mask: int) -> tuple[Bucket, ...]:
+        """Remember how the leaves that were filled look now; return those that it has changed.
+
+        A hook that runs once a gradient is there may update its parameter on the spot.
+        """
         if not self._watched:
-            return
+            return ()
         self._last_site = site
+        changed: tuple[Bucket, ...] = ()
         for bucket in self._watched:
             leaf = bucket.canary()
             if leaf is None or bucket.owners or not bucket.bit & mask:
                 continue
-            bucket.moved_at = leaf._version
             # Values of the host are read each time; those of a device rarely, as that waits.
             due = self._recorder.looks.is_due_at(bucket, site) or _is_handy(leaf)
-            bucket.print_before = self._recorder.looks.fingerprint(leaf) if due else None
+            now = self._recorder.looks.fingerprint(leaf) if due else None
+            if leaf._version != bucket.moved_at or _differ(bucket.print_before, now):
+                changed = (*changed, bucket)
+            bucket.moved_at, bucket.print_before = leaf._version, now
+        return changed
+
+    def updated_inside(self, buckets: tuple[Bucket, ...], site: Site) -> None:
+        """Feed the updates that were made while the backward at `site` ran."""
+        for bucket in buckets:
+            self._recorder.rounds.spoil()
+            self._feed_update(bucket, site)
 
     def last_updates(self) -> None:
         """Look once more at the end: the last update has no backward after it."""
@@ -194,6 +224,10 @@ def _apart(parameters: list[weakref.ref[Tensor]]) -> list[list[weakref.ref[Tenso
     if 1 < len(held) <= MOST_LEAVES and all(name_in_frames(each) for each in held):
         return [[each] for each in parameters]
     return [parameters] if parameters else []
+
+
+def _differ(before: float | None, now: float | None) -> bool:
+    return before is not None and now is not None and before != now
 
 
 def _is_handy(leaf: Tensor) -> bool:

@@ -61,8 +61,10 @@ class Owners:
 
     def of(self, optimizer: Any, in_backward: bool = False) -> Owner | None:
         """Return the owner that stands for an optimizer; None if it is not to be watched."""
-        owner = self._by_id.get(id(optimizer))
-        if owner is not None and owner.ref() is optimizer:
+        owner = self.known(optimizer)
+        if owner is not None:
+            if not _holds_still(owner, optimizer):
+                self._claim(owner, optimizer)
             return owner
         if not hasattr(optimizer, "param_groups") or (self._only and not self._only(optimizer)):
             return None
@@ -169,9 +171,12 @@ class Owners:
             for each in parameters_of(optimizer)
             if isinstance(each, Tensor) and not fsdp_facts.is_elsewhere(each)
         ]
+        owner.ends = [weakref.ref(each) for each in _ends_of(optimizer)]
         buckets = self.partition.gather(parameters)
         unmet = [bucket for bucket in buckets if not self._memo.knows(bucket.name)]
+        left = [bucket for bucket in owner.buckets if bucket not in buckets]
         self._set_buckets(owner, buckets)
+        self._leave(owner, left)
         filled = [bucket.name for bucket in unmet if bucket.ref is not None]
         if filled:
             self._memo.lose_sight(filled)  # filled before we came
@@ -179,6 +184,14 @@ class Owners:
             self.are_sharded = True
             if fsdp_facts.has_second():
                 self._note("gradients that FSDP2 holds back while gradient sync is off")
+
+    def _leave(self, owner: Owner, left: list[Bucket]) -> None:
+        """Say that an owner holds these no longer, and forget what nobody else holds."""
+        for bucket in left:
+            bucket.owners = tuple(each for each in bucket.owners if each != owner.name)
+            if not bucket.owners:
+                self._memo.forget(bucket.name, (bucket.name,))
+                self.partition.drop((bucket,))
 
     def _set_buckets(self, owner: Owner, buckets: tuple[Bucket, ...]) -> None:
         owner.buckets = buckets
@@ -201,6 +214,21 @@ class Owners:
 def parameters_of(optimizer: Any) -> list[Tensor]:
     """Return all that an optimizer holds."""
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _ends_of(optimizer: Any) -> list[Tensor]:
+    """Return the first and the last parameter of each group."""
+    groups = [group["params"] for group in optimizer.param_groups]
+    ends = [each for held in groups for each in (*held[:1], *held[-1:])]
+    return [each for each in ends if isinstance(each, Tensor)]
+
+
+def _holds_still(owner: Owner, optimizer: Any) -> bool:
+    """Does an optimizer hold what it held? To put others into its groups takes no call."""
+    ends = _ends_of(optimizer)
+    return len(ends) == len(owner.ends) and all(
+        ref() is each for ref, each in zip(owner.ends, ends, strict=True)
+    )
 
 
 def holds_canary(owner: Owner, optimizer: Any) -> bool:

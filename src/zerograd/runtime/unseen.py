@@ -44,8 +44,8 @@ class Unseen:
         for bucket in buckets:
             filled = bucket.name in recorder.memo.node.filled
             change = bucket.look()
-            if filled and not bucket.owners:
-                recorder.leaves.was_updated(bucket, site)
+            if not bucket.owners:
+                recorder.leaves.before_backward(bucket, site, filled)
             if change == SAME and not filled:
                 continue
             act = self._act(bucket, change, site, adds=True)
