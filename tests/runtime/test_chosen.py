@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from textwrap import dedent
 
 import pytest
@@ -66,6 +67,8 @@ def test_data_choose(test, before, tmp_path):
         ("loss is not None", ""),
         ("self.early", "self.loss = loss.item()"),
         ("epoch == 0", ""),
+        ("model.training", ""),
+        ("grads", "grads = [p.grad for p in model.parameters() if p.grad is not None]"),
     ],
 )
 def test_a_counter_or_a_switch_is_no_choice(test, before, tmp_path):
@@ -89,3 +92,29 @@ def test_what_the_loss_itself_depends_on_chooses_nothing(tmp_path):
                 opt.step()
     """
     assert not is_chosen(text, tmp_path)
+
+
+WAY_OUT = """
+    for i, x in enumerate(loader):
+        opt.zero_grad()
+        {first}
+        model(x).mean().backward()
+        norm = clip(model.parameters())
+        {then}
+        opt.step()  # here
+"""
+
+
+@pytest.mark.parametrize("way", ["break", "continue"])
+def test_data_choose_who_leaves_a_turn_after_its_backward(way, tmp_path):
+    assert is_chosen(WAY_OUT.format(first="pass", then=f"if norm > 10: {way}"), tmp_path)
+
+
+@pytest.mark.parametrize("way", ["break", "continue"])
+def test_a_turn_that_a_counter_ends_or_that_ends_before_its_backward_is_not_chosen(way, tmp_path):
+    for text in (
+        WAY_OUT.format(first="pass", then=f"if i % 4 != 3: {way}"),
+        WAY_OUT.format(first=f"if x.sum() > 0: {way}", then="pass"),
+    ):
+        linecache.clearcache()
+        assert not is_chosen(text, tmp_path)

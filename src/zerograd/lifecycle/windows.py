@@ -160,7 +160,9 @@ def _on_nothing(windows: Sequence[Window]) -> list[WindowFault]:
         return []
     if last.lost_all or before.lost_all:
         drop = last.drop or before.drop
-        if last.may_be_guarded:  # it may dislike some in a row; if all, nothing is trained
+        # It may dislike some in a row; if all, nothing is trained. A step that is guarded, and
+        # comes to nothing, is no guard's work: what is thrown away is for the clear to choose.
+        if drop is not None and drop.chosen and last.may_be_guarded:
             return []
         return [WindowFault("ZG102", last.step, drop)]
     if before.drop is not None or last.drop is not None:

@@ -175,8 +175,7 @@ class Owner:
     """An optimizer, as far as we know it."""
 
     __slots__ = (
-        *("buckets", "display", "ends", "made_at", "mask", "name", "number", "ref"),
-        "stands_for",
+        *("buckets", "display", "ends", "made_at", "mask", "name", "number", "ref", "stands_for"),
     )
 
     def __init__(

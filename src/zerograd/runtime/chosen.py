@@ -22,6 +22,8 @@ from zerograd.runtime.callers import (
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Loop = ast.For | ast.AsyncFor | ast.While
+_Block = _Loop | ast.If | ast.With | ast.AsyncWith
+_Comprehension = ast.ListComp | ast.SetComp | ast.DictComp
 _COUNTING = frozenset({"range", "enumerate", "count"})
 _CHANCE = re.compile(r"^rand|random|uniform|bernoulli|choice")
 # Parameters that a loop hands down, and no batch: `is_last`, `update_now`, `batch_idx`.
@@ -47,19 +49,37 @@ def is_chosen_at(spot: Spot) -> bool:
 
 
 def _asks(around: list[ast.AST], line: int) -> bool:
-    branches = [
-        each
+    tests = [
+        each.test
         for each in around
         if isinstance(each, ast.If) and not _goes_backward(_taken(each, line))
     ]
-    if not branches:
+    tests += [each.test for part in around for each in _ways_out(part, line)]
+    if not tests:
         return False
     computed = _computed(around)
+    lists = _lists(around)
     return any(
-        (_is_drawn(each.test) or not computed.isdisjoint(_asked(each.test)))
-        and not has_remainder(each.test)
-        for each in branches
+        (_is_drawn(each) or not computed.isdisjoint(_asked(each, lists)))
+        and not has_remainder(each)
+        for each in tests
     )
+
+
+def _ways_out(around: ast.AST, line: int) -> list[ast.If]:
+    """Return what may keep a turn that has gone backward from coming to this line.
+
+    `if norm > 10: break` before a step leaves the batch out, as `if norm <= 10: opt.step()` does.
+    """
+    if not isinstance(around, _Block) or line > (around.body[-1].end_lineno or 0):
+        return []
+    before = [each for each in around.body if (each.end_lineno or each.lineno) < line]
+    last = max((n for n, each in enumerate(before) if _goes_backward([each])), default=len(before))
+    return [
+        each
+        for each in before[last:]
+        if isinstance(each, ast.If) and isinstance(each.body[-1], ast.Break | ast.Continue)
+    ]
 
 
 def _is_drawn(test: ast.expr) -> bool:
@@ -79,13 +99,26 @@ def _goes_backward(nodes: list[ast.AST] | list[ast.stmt]) -> bool:
     )
 
 
-def _asked(test: ast.expr) -> set[str]:
+def _asked(test: ast.expr, lists: set[str]) -> set[str]:
     """Return the names that a condition asks for their values, and not only whether they are."""
     if isinstance(test, ast.BoolOp):
-        return {name for each in test.values for name in _asked(each)}
+        return {name for each in test.values for name in _asked(each, lists)}
+    if isinstance(test, ast.Name) and test.id in lists:
+        return set()
     if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is | ast.IsNot):
         return set()
     return _names(_without_settings(test))
+
+
+def _lists(around: list[ast.AST]) -> set[str]:
+    """Return the names of lists: `if grads:` asks for the length of one, as `len(grads)` does."""
+    return {
+        name
+        for node in ast.walk(around[0])
+        if isinstance(node, ast.Assign) and isinstance(node.value, _Comprehension)
+        for target in node.targets
+        for name in _stored(target)
+    }
 
 
 def _computed(around: list[ast.AST]) -> set[str]:
