@@ -104,7 +104,12 @@ def parted(optimizers: Iterable[Optimizer]) -> dict[tuple[str, str], str]:
     found |= {
         (owners[0].key, key): f"{key}.rest"
         for key, owners in holders.items()
-        if len(owners) == 1 and key not in others and any(_is_inside(each, key) for each in others)
+        if len(owners) == 1
+        and key not in others
+        and any(
+            each is not owners[0] and any(_is_inside(part, key) for part in each.keys or ())
+            for each in optimizers
+        )
     }
     return found
 

@@ -21,13 +21,12 @@ from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening, Loop
 from zerograd.static.engine.identity.keys import touches
 from zerograd.static.engine.judging.bare import is_for_runs_without_scaler
-from zerograd.static.engine.reading.roots import spawned_in
+from zerograd.static.engine.judging.workers import has_workers
 from zerograd.static.engine.text.stores import statements_in
-from zerograd.static.engine.text.words import is_loss_name
+from zerograd.static.engine.text.words import is_loss_name, is_scaler_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.flow.buckets import Buckets
-    from zerograd.static.engine.identity.unit import Unit
     from zerograd.static.engine.reading.program import Program
 
 NEEDS_CERTAINTY = frozenset(("ZG102", "ZG401", "ZG402"))  # not judged behind unseen calls
@@ -67,7 +66,7 @@ def is_open(
         )
     if code == "ZG402":
         # who makes the gradients by hand may use them twice
-        another = "[*]" in step.name or _picks_another(step, buckets)
+        another = "[*]" in step.name or _is_told_which(step) or _picks_another(step, buckets)
         return another or _is_assigned(verdict, buckets)
     if code == "ZG102" and _is_called_off(step, verdict, buckets):
         return True
@@ -205,6 +204,17 @@ def _receiver(each: Happening) -> str:
     return each.name or path_of(call)
 
 
+def _is_told_which(step: Happening) -> bool:
+    """`optimizers.step(name)`: is it one of several that is told more than torch's own take?"""
+    call, owner = step.node, step.optimizer
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return False
+    if owner is None or owner.of_torch or call.func.attr != "step":
+        return False
+    told = bool(call.args) or any(word.arg != "closure" for word in call.keywords)
+    return told and not is_scaler_name(path_of(call.func.value))
+
+
 def _picks_another(step: Happening, buckets: Buckets) -> bool:
     """Does a loop that goes nowhere back take another item of a list each time?"""
     loop = step.loop.node if step.loop is not None else None
@@ -336,16 +346,7 @@ def _may_hide_a_backward(step: Happening) -> bool:
         or not _LOSS.search(text)
         or bool(told)
         or _gives_no_loss_back(step.loop)
-        or _is_filled_by_others(step.unit)
-    )
-
-
-def _is_filled_by_others(unit: Unit) -> bool:
-    """Does a process that the file begins, or one that is written elsewhere, go back?"""
-    written = {each.name: each for each in unit.functions_saying("def ")}
-    return any(
-        name not in written or "backward" in unit.text_of(written[name])
-        for name in spawned_in(unit)
+        or has_workers(step.unit, text)
     )
 
 

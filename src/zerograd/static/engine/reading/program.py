@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from zerograd.static.settings import Wrappers
     from zerograd.static.source import Source
 
+_DROPS = re.compile(  # what was used: an optimizer that does so in its step clears by itself
+    r"zero_grad\(|\.grad = None|\bdel \w+\.grad\b|setattr\(\w+, [\"']grad[\"'], None\)"
+)
 _STEPS = re.compile(r"step\w*\(")  # of an optimizer inside, `step_fn()` for one of several
 
 
@@ -82,10 +85,9 @@ class Program(Readings):
             optimizer = self.new_optimizer(arguments.held())
             optimizer.vague = self.vague_methods(cls)
             text = self.text_of_step(cls)
-            if "zero_grad(" in text or ".grad = None" in text:
+            if _DROPS.search(text):
                 own = cls.unit.text_of(cls.methods["step"]) if "step" in cls.methods else ""
-                surely = "zero_grad(" in own or ".grad = None" in own
-                optimizer.clears_itself = True if surely else None
+                optimizer.clears_itself = True if _DROPS.search(own) else None
             elif self.keeps_in_gradients(cls):
                 optimizer.clears_itself = None
             own_step = "step" in cls.methods

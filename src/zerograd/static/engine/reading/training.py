@@ -253,7 +253,9 @@ def optimizer_method(
             # and what the losses reach may be more than it holds.
             frame.emit(Haze(None, whole=True))
         elif not is_context(arguments):
-            step(frame, node, optimizer, arguments, receiver)
+            scaler = handed_scaler(arguments)
+            step(frame, node, optimizer, arguments, receiver, scaler=scaler)
+            _update_with_it(frame, node, scaler)
     elif clears_by_name(name):
         clear(frame, node, optimizer, arguments)
     elif name == "backward":
@@ -308,7 +310,12 @@ def _one_of_several(
         return
     scaler = handed_scaler(arguments)
     step(frame, node, one, Arguments.none(), receiver, scaler=scaler)
-    if scaler:  # who is handed the scaler updates it, too
+    _update_with_it(frame, node, scaler)
+
+
+def _update_with_it(frame: Frame, node: ast.Call, scaler: str) -> None:
+    """`optimizers.step(scaler=scaler)`: who is handed the scaler updates it, too."""
+    if scaler:
         emit(frame, EventKind.SCALER_UPDATE, node, scaler=scaler, keys=None)
 
 

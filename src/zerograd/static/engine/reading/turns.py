@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.text.stores import statements_in
-from zerograd.static.engine.text.words import is_optimizer_name, is_scaler_name
+from zerograd.static.engine.text.words import is_scaler_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.identity.unit import Unit
 
 _ACTS = frozenset({"step", "zero_grad"})
-_COUNTS = frozenset({"range", "trange", "enumerate", "count"})
 _EXPRESSIONS = (ast.expr, ast.withitem)
 
 
@@ -22,8 +21,7 @@ def has_its_own_each_turn(unit: Unit, loop: ast.For | ast.AsyncFor, stored: froz
     """Is all that steps or clears in the loop its item, or looked up by its target?
 
     `for i in range(n): … optimizers[i].step()` does one thing to each of them, as
-    `for optimizer in optimizers: …` does; so does `for name in names: optimizers.step(name)` of
-    an object that keeps several. `stored` are the names that the loop assigns.
+    `for optimizer in optimizers: …` does. `stored` are the names that the loop assigns.
     """
     if not unit.has_events(loop):
         return False  # most loops: seen without walking through them
@@ -32,11 +30,10 @@ def has_its_own_each_turn(unit: Unit, loop: ast.For | ast.AsyncFor, stored: froz
         for each in ast.walk(loop.target)
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
     }
-    told = targets if not _counts(loop.iter) else set[str]()  # `opt.step(epoch)` is always `opt`
     acts, named = False, set[str]()
-    for call, each in _acting(unit, loop.body):
+    for each in _acting(unit, loop.body):
         acts = True
-        if _is_looked_up(each, targets) or _is_told_which(call, told):
+        if _is_looked_up(each, targets):
             continue
         if not isinstance(each, ast.Name) or each.id not in stored:
             return False  # the same one in each turn: most loops
@@ -44,27 +41,8 @@ def has_its_own_each_turn(unit: Unit, loop: ast.For | ast.AsyncFor, stored: froz
     return acts and named <= _looked_up_into(named, loop.body, targets)
 
 
-def _is_told_which(call: ast.Call, targets: set[str]) -> bool:
-    """Is it `optimizers.step(name)`, and nothing more than a name?"""
-    assert isinstance(call.func, ast.Attribute)
-    return (
-        len(call.args) == 1
-        and isinstance(call.args[0], ast.Name)
-        and call.args[0].id in targets
-        and is_optimizer_name(path_of(call.func.value))
-    )
-
-
-def _counts(over: ast.expr) -> bool:
-    """Does a loop over it count its turns?"""
-    return any(isinstance(each, ast.Name) and each.id in _COUNTS for each in ast.walk(over))
-
-
-def _acting(unit: Unit, body: list[ast.stmt]) -> Iterator[tuple[ast.Call, ast.expr]]:
-    """Yield the calls that step or clear in these statements, each with what it does it to.
-
-    The lines without events are left out.
-    """
+def _acting(unit: Unit, body: list[ast.stmt]) -> Iterator[ast.expr]:
+    """Yield what steps or clears in these statements; the lines without events are left out."""
     for statement in statements_in(body):
         if not isinstance(statement, ast.stmt) or not unit.has_events(statement):
             continue
@@ -78,7 +56,7 @@ def _acting(unit: Unit, body: list[ast.stmt]) -> Iterator[tuple[ast.Call, ast.ex
                     and each.func.attr in _ACTS
                 ):
                     by_scaler = each.args and is_scaler_name(path_of(each.func.value))
-                    yield each, each.args[0] if by_scaler else each.func.value
+                    yield each.args[0] if by_scaler else each.func.value
 
 
 def _may_act(unit: Unit, part: ast.AST) -> bool:
