@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from zerograd.static.source import Source
@@ -181,7 +181,9 @@ class Neighbours:
         if key not in self._called:
             folder = os.path.dirname(own)
             call = re.compile(rb"(?<!def )(?<![\w.])%b\s*\(" % re.escape(name.encode()))
-            texts = (_bytes(path) for path in _files(self._top(folder)))
+            held = {each.path: each.data for each in self._around(folder)}  # asked first
+            others = (path for path in _files(self._top(folder)) if path not in held)
+            texts = chain(held.values(), map(_bytes, others))
             word = name.encode()
             self._called[key] = any(word in text and call.search(text) for text in texts)
         return self._called[key]

@@ -170,23 +170,24 @@ def _cleared_before_a_loss(cls: ClassUnit, name: str) -> ast.Call | None:
 
 def _scopes(unit: Unit) -> list[FunctionNode]:
     """Return the functions that train, and give several optimizers a name."""
-    return [
-        each
-        for each in unit.functions_saying(".backward")
-        if unit.mentions(each, ".step") and len(_names_given(statements_in(each.body))) > 1
-    ]
-
-
-def _names_given(statements: list[ast.AST]) -> set[str]:
-    """Return the names of optimizers that some statements assign."""
-    names = {
-        target.id
-        for each in statements
+    training = [each for each in unit.functions_saying(".backward") if unit.mentions(each, ".step")]
+    if not training:
+        return []
+    given = [  # the optimizers' names, and where they are assigned
+        (each.lineno, target.id)
+        for each in unit.statements()
         if type(each) is ast.Assign
         for target in each.targets
-        if type(target) is ast.Name
-    }
-    return set(filter(is_optimizer_name, names))
+        if type(target) is ast.Name and is_optimizer_name(target.id)
+    ]
+    if len(given) < 2:
+        return []
+
+    def gives_several(function: FunctionNode) -> bool:
+        last = function.end_lineno or 0
+        return len({name for row, name in given if function.lineno <= row <= last}) > 1
+
+    return [each for each in training if gives_several(each)]
 
 
 def _built(scope: FunctionNode, makers: set[str]) -> dict[str, ast.Assign]:

@@ -31,7 +31,7 @@ def class_of_parameter(function: Function, name: str) -> ClassUnit | None:
     others above it may be one of several.
     """
     unit = function.unit
-    if not unit.mentions(function.node, name) or not any(map(_may_be_asked, unit.classes.values())):
+    if not any(map(_may_be_asked, unit.classes.values())) or not unit.mentions(function.node, name):
         return None
     called = _called(unit.parts_of(function.node), {name})
     owner = function.bound
@@ -54,8 +54,10 @@ def class_of_parameter(function: Function, name: str) -> ClassUnit | None:
 
 
 def _may_be_asked(cls: ClassUnit) -> bool:
-    """Is it a class of its own, that has methods enough? Most are networks, and have one above."""
-    return len(cls.methods) > 1 and all(base in _PLAIN for base in cls.bases)
+    """Is it a class of its own that trains? Most are networks and data, and have one above."""
+    if len(cls.methods) < 2 or any(base not in _PLAIN for base in cls.bases):
+        return False
+    return any(cls.unit.mentions(cls.node, word) for word in _TRAINING)
 
 
 def _called(parts: list[ast.AST], names: set[str]) -> set[str]:

@@ -160,12 +160,14 @@ def hand_trainer(frame: Frame, node: ast.Call, arguments: Arguments) -> None:
     A method would not be handed its own object: `self.before(self)` calls what was given. So
     does a function whose name tells that it calls others: `fire("before", self)`.
     """
+    if not frame.bare:
+        return  # most calls
     called = node.func
     calls = not _CALLING.isdisjoint(words_of(path_of(called)))
     kept = isinstance(called, ast.Subscript | ast.Attribute) or (
         isinstance(called, ast.Name) and called.id in frame.locals
     )
-    if not (kept or calls) or not frame.bare or _only_looks_on(path_of(called)):
+    if not (kept or calls) or _only_looks_on(path_of(called)):
         return
     handed = [each for each in arguments.leaves() if _is_a_trainer(frame, each)]
     if handed and not _keeps_its_optimizer(frame, arguments):
@@ -193,10 +195,12 @@ def tell(frame: Frame, dotted: str, arguments: Arguments) -> None:
     """`engine.register(opt)`, of a module that is not seen: it may keep what it is told of."""
     module, _, name = dotted.rpartition(".")
     told = frame.program.told
+    if not frame.bare or _only_looks_on(name):
+        return
     optimizers = arguments.optimizers()
-    if optimizers and frame.bare and not _only_looks_on(name):
+    if optimizers:
         told[module] = told.get(module, frozenset()) | keys_of(Several(optimizers))
-    elif module in told and frame.bare and not arguments.all() and not _only_looks_on(name):
+    elif module in told and not arguments.all():
         frame.emit(Haze(told[module], whole=True))  # asked for nothing, with nothing: by itself
 
 

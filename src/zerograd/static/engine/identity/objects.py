@@ -232,9 +232,9 @@ class Objects(Naming, ABC):
             return True
         if f"{name}.step(" not in text or not re.search(rf"\b{last}\.step\(\s*\)", text):
             return False
-        if re.search(rf"\b{last}\.backward\(", text):
+        if f"{name}.backward(" in text and re.search(rf"\b{last}\.backward\(", text):
             return False  # an engine, which does all
-        if re.search(rf"\b{last}\.zero_grad\(", text):
+        if f"{name}.zero_grad(" in text and re.search(rf"\b{last}\.zero_grad\(", text):
             return True
         # solver_g.step() beside solver_d, which is cleared and stepped
         others = set(_STEPPED.findall(text)) & set(_CLEARED.findall(text))
