@@ -65,7 +65,7 @@ _ALGORITHMS = frozenset(("adam", "adamw", "sgd", "lbfgs", "rmsprop", "sparseadam
 _BESIDE = frozenset(
     (
         *("pre", "post", "before", "after", "on", "patch", "hook", "hooks", "register", "set"),
-        *("get", "is", "has", "num", "global", "count", "function", "fn", "norm", "virtual"),
+        *("get", "is", "has", "num", "global", "count", "function", "fn", "norm"),
         *("should", "steps", "scheduler", "sched", "warmup", "nesterov", "lookahead", "ema"),
         *("prepare", "skip", "no"),
         *("warp", "warping", "flow", "lstm", "gru", "rnn"),  # backward in time
@@ -80,7 +80,7 @@ _LOOKING = frozenset(
     )
 )
 # words of the first half of a step, or of what takes the gradients of one sample into it
-_HALVES = frozenset(("first", "ascent", "micro", "microbatch"))
+_HALVES = frozenset(("first", "ascent", "micro", "microbatch", "virtual", "accumulate"))
 _FILLING = frozenset(("accumulate", "compute", "calculate", "calc"))
 # words after "gradients" that leave them what the name is about: compute_grads_for_batch
 _LEADING_ON = frozenset(
@@ -328,7 +328,7 @@ def is_step_name(name: str) -> bool:
 
 @_remembered
 def is_half_a_step(name: str) -> bool:
-    """Does it go part of the way only: first_step and ascent_step of SAM, microbatch_step?"""
+    """Does it go part of the way only: first_step of SAM, virtual_step of Opacus?"""
     words = words_of(name)
     return "step" in words and not _HALVES.isdisjoint(words)
 
