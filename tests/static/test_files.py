@@ -229,6 +229,7 @@ def test_pathspec_is_imported_only_for_a_gitignore() -> None:
         "backward(loss)\nopt.step()",
         "amp_backward(loss)\nopt.step()",
         "opt = optim.SGD(net.parameters())\nfor x in data: update(opt, x)",
+        "class Net(pl.LightningModule):\n    clip_grad_norm_(self.parameters(), 1.0)",
     ],
 )
 def test_training_code_is_recognised_by_its_words(text: str) -> None:

@@ -218,6 +218,8 @@ def may_train(data: bytes, words: Sequence[bytes] = ()) -> bool:
         return True
     if b".parameters()" in data and b"optim." in data and b"for " in data:
         return True  # it makes an optimizer and may hand it to another module's step
+    if b"LightningModule" in data and b"clip_grad" in data:
+        return True  # who goes backward is Lightning, after what is written here
     return b"zerograd: allow" in data or any(word in data for word in words)
 
 

@@ -90,7 +90,9 @@ def _changes(part: ast.stmt, helpers: dict[str, FunctionNode]) -> tuple[str, ast
     if isinstance(part, ast.For):
         parameter, model = _each_of(part)
         work = list(_work(part.body))
-        if not parameter or not work or not all(_is_change(each, parameter) for each in work):
+        made = {name for each in work if (name := _made_of(each, parameter))}
+        work = [each for each in work if not _is_for_itself(each)]
+        if not parameter or not work or not all(_is_change(each, parameter, made) for each in work):
             return nothing
         return model, work[0]
     call = part.value if isinstance(part, ast.Expr) else None
@@ -128,13 +130,26 @@ def _work(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield part
 
 
-def _is_change(part: ast.stmt, parameter: str) -> bool:
+def _is_for_itself(part: ast.stmt) -> bool:
+    """Does it only give a name to something: `mask = masks[name]`?"""
+    return isinstance(part, ast.Assign) and all(isinstance(each, ast.Name) for each in part.targets)
+
+
+def _made_of(part: ast.stmt, parameter: str) -> str:
+    """Return the name that stands for what is made of the gradient: `g = p.grad.data.numpy()`."""
+    if not isinstance(part, ast.Assign) or len(part.targets) != 1 or not _is_for_itself(part):
+        return ""
+    made = any(_is_gradient(each, parameter) for each in ast.walk(part.value))
+    return path_of(part.targets[0]) if made else ""
+
+
+def _is_change(part: ast.stmt, parameter: str, made: set[str]) -> bool:
     """Does it change the gradient of the parameter in its place, or put in what is made of it?"""
     if isinstance(part, ast.AugAssign):
         return _is_gradient(part.target, parameter)
     if isinstance(part, ast.Assign):
         return all(_is_gradient(each, parameter) for each in part.targets) and any(
-            _is_gradient(each, parameter) for each in ast.walk(part.value)
+            _is_gradient(each, parameter) or path_of(each) in made for each in ast.walk(part.value)
         )
     call = part.value if isinstance(part, ast.Expr) else None
     if not isinstance(call, ast.Call):

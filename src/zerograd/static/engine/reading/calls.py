@@ -234,7 +234,7 @@ def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Val
     if a_class and is_variable(frame, node):
         a_class, name = False, name.lower()
     makes = not arguments.all() or a_class or (words[0] in _MAKING and not known)
-    makes = makes or not _MAKERS.isdisjoint(words)
+    makes = makes or (not _MAKERS.isdisjoint(words) and not frame.asks_parameters_of(path))
     if makes or arguments.optimizers() or arguments.has_modules() or is_emptying(name):
         hand_scaler(frame, node, name, arguments)
         return unseen(frame, name, arguments, Named(path))

@@ -43,6 +43,7 @@ from zerograd.static.engine.reading.expressions import evaluate, evaluate_parts
 from zerograd.static.engine.reading.given import peek
 from zerograd.static.engine.reading.implied import implied
 from zerograd.static.engine.reading.lending import ends_where_lent
+from zerograd.static.engine.reading.tensors import require_each
 from zerograd.static.engine.reading.turns import has_its_own_each_turn
 from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.stores import names_stored, statements_in, targets
@@ -57,6 +58,8 @@ Read = Callable[[Frame, list[ast.stmt]], Block]  # how the statements inside are
 
 def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
     """`for`: written out over a short list of things that train, else a loop."""
+    if require_each(frame, node):
+        return
     program = frame.program
     before = len(frame.out)
     handing = program.handing

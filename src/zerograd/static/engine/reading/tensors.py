@@ -9,7 +9,15 @@ from zerograd.static.engine.identity.arguments import Arguments
 from zerograd.static.engine.identity.definitions import Instance
 from zerograd.static.engine.identity.frame import Frame, path_of
 from zerograd.static.engine.identity.keys import keys_of
-from zerograd.static.engine.identity.values import Leaf, Module, Named, Params, Tensor, Value
+from zerograd.static.engine.identity.values import (
+    Leaf,
+    Module,
+    Named,
+    Params,
+    Several,
+    Tensor,
+    Value,
+)
 from zerograd.static.engine.reading.emit import emit, is_false
 from zerograd.static.engine.reading.updates import put_back, uses_gradient
 
@@ -32,6 +40,36 @@ def require(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) -> 
     if isinstance(receiver, ast.Name):
         return program.required(frame, receiver.id)
     return program.new_leaf(frame)
+
+
+def require_each(frame: Frame, loop: ast.For | ast.AsyncFor) -> bool:
+    """`for p in weights: p.requires_grad = True`: each of them becomes a leaf by its own name."""
+    held = frame.lookup(loop.iter.id) if isinstance(loop.iter, ast.Name) else None
+    if not isinstance(held, Several) or held.open or not _tells_to_require(loop):
+        return False
+    for place, item in enumerate(held.items):
+        names = [name for name, value in frame.locals.items() if value is item]
+        if type(item) is not Tensor or item.deps or len(names) != 1:
+            return False
+        held.items[place] = frame.program.required(frame, names[0])
+    return True
+
+
+def _tells_to_require(loop: ast.For | ast.AsyncFor) -> bool:
+    """Is it all that is done with each item?"""
+    if len(loop.body) != 1 or not isinstance(loop.target, ast.Name):
+        return False
+    told = loop.body[0]
+    item = loop.target.id
+    if isinstance(told, ast.Assign):
+        right = isinstance(told.value, ast.Constant) and told.value.value is True
+        return right and [path_of(each) for each in told.targets] == [f"{item}.requires_grad"]
+    call = told.value if isinstance(told, ast.Expr) else None
+    return (
+        isinstance(call, ast.Call)
+        and path_of(call.func) == f"{item}.requires_grad_"
+        and all(isinstance(each, ast.Constant) and each.value for each in call.args)
+    )
 
 
 def tensor_method(
