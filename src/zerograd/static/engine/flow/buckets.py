@@ -385,12 +385,13 @@ class Buckets:
             return tuple(self.tracked)
         # An optimizer whose parameters nobody saw is named by itself: all that it holds is meant.
         held = {b for key in node.keys for b in self.holdings.get(key.removeprefix("?"), ())}
-        # Who lends its gradients is put where the other is, and not back.
-        lends = node.spent and node.keys <= self._lenders
+        # Who lends its gradients is put where the other is, and not back. And what is changed by
+        # hand, and has an optimizer of its own, is nothing to others.
+        told = node.spent and (node.keys <= self._lenders or node.keys <= self._owners.keys())
         return tuple(
             b
             for b in self.tracked
             if b in held
-            or (self._is_unknown(b) and not lends and not are_others(node.keys, b))
+            or (self._is_unknown(b) and not told and not are_others(node.keys, b))
             or any(touches(key, b) for key in node.keys)
         )
