@@ -74,8 +74,9 @@ _REMARKS = {
     13: (
         "holds for a half files from before a commit that mends the fault, or from after one "
         "that makes it (15 of those 20 were found at once), and for a half files found by a "
-        "piece of their text, which lean to the plain kinds (17 of 20). One more was taken for "
-        "faulty, but stands under `if False`. Of the files taken for right five proved faulty "
+        "piece of their text, which lean to the plain kinds (17 of 20); where that piece is the "
+        "fault itself, its kind counts as known. One more was taken for faulty, but stands "
+        "under `if False`. Of the files taken for right five proved faulty "
         "(a clear in each round of an accumulation, a scaler made in each round of a window, a "
         "second step, a window off by one, one counted by the loop around), one is Python 2 "
         "and one does not parse; the two flagged falsely are a clip of apex's own beside a "
