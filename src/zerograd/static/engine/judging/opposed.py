@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from zerograd.lifecycle.events import EventKind, Spot
 from zerograd.lifecycle.state import BucketState, Contribution
+from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening
 from zerograd.static.engine.judging.origins import Assignments, assignments_around, loss_of
 from zerograd.static.engine.judging.pulls import Pull, pulls
@@ -88,6 +89,7 @@ class Opposed:
         self._pulls: dict[int, tuple[Pull, ...]] = {}
         self._sums: dict[tuple[Spot, frozenset[str], str], tuple[str, dict[str, str]] | None] = {}
         self._scopes: dict[tuple[int, tuple[int, int] | None], Assignments] = {}
+        self._names: dict[tuple[int, str], set[str]] = {}
 
     def at(self, step: Happening, state: BucketState) -> Opposition | None:
         """Return the two, in the order in which they came."""
@@ -100,12 +102,12 @@ class Opposed:
         ]
         if not any(each.fills - {owner} for each in held):
             return None  # neither is another's loss
-        mine = {_last(bucket) for bucket in step.event.buckets}
+        mine = self._names_of(step)
         for first, second in combinations(held, 2):
             found = _contest(self._pulls_at(first), self._pulls_at(second), mine)
             if found:
                 return Opposition(first, second, OPPOSED, _sides(found))
-            added = self._between(first, second, owner, mine)
+            added = self._between(first, second, step, mine)
             if added:
                 return Opposition(first, second, ADDED, {"output": added})
         for each in held:
@@ -116,6 +118,23 @@ class Opposed:
             if told is not None:
                 return Opposition(each, each, *told)
         return None
+
+    def _names_of(self, step: Happening) -> set[str]:
+        """Return what its networks are called by, and the lists that they were put into."""
+        assert step.event is not None
+        key = (id(step.unit), step.event.owner)
+        if key not in self._names:
+            names = {_last(bucket) for bucket in step.event.buckets}
+            lists = [
+                _last(path_of(each.func.value))
+                for each in ast.walk(step.unit.source.tree)
+                if isinstance(each, ast.Call)
+                and isinstance(each.func, ast.Attribute)
+                and each.func.attr == "append"
+                and [path_of(item) for item in each.args if path_of(item) in names]
+            ]
+            self._names[key] = names.union(filter(None, lists))
+        return self._names[key]
 
     def _within(
         self, held: Contribution, owner: str, mine: set[str]
@@ -143,9 +162,12 @@ class Opposed:
         return None
 
     def _between(
-        self, first: Contribution, second: Contribution, owner: str, mine: set[str]
+        self, first: Contribution, second: Contribution, step: Happening, mine: set[str]
     ) -> str:
         """Look at two losses that went backward one after the other, as at the terms of a sum."""
+        assert step.event is not None
+        owner = step.event.owner
+        judge = owner if _has_role(owner, _JUDGES) else step.name  # it may have no name but here
         named: list[tuple[Term, Assignments]] = []
         for each in (first, second):
             backward = self._buckets.backward_at(each.spot)
@@ -158,7 +180,7 @@ class Opposed:
             made_by = {_last(each) for each in self._buckets.holdings[other]}
             if made_by & mine or not any(self._steps_on(other, each) for each in (first, second)):
                 continue
-            found = _other_loss(named, Passage(mine, made_by), owner, other)
+            found = _other_loss(named, Passage(mine, made_by), judge, other)
             if found:
                 return found
         return ""
