@@ -81,6 +81,13 @@ def test_a_function_called_by_its_name_is_not_cleared_for_by_others(said: Said) 
     assert said(steps=STEP, loop=loop, main=CALLED) == ["ZG101"]
 
 
+@pytest.mark.parametrize("clear", ["opt.zero_grad()", "pass  # def x\n        p.grad = None"])
+def test_a_clear_for_others_is_told_from_the_functions_around_it(said: Said, clear: str) -> None:
+    other = "class A:\n    async def go(self, loss):\n        loss.backward()\n"
+    loop = f"{other}{LOOP.format(clear=clear)}{other.replace('A', 'B')}"
+    assert said(steps=STEP, loop=loop, main=FROM_A_TABLE) == []
+
+
 def test_a_clear_for_a_loss_of_its_own_is_not_for_others(said: Said) -> None:
     loop = LOOP.format(clear="opt.zero_grad(); model(x).sum().backward(); opt.step()")
     assert said(steps=STEP, loop=loop, main=FROM_A_TABLE) == ["ZG101"]
