@@ -229,6 +229,7 @@ def test_pathspec_is_imported_only_for_a_gitignore() -> None:
         "backward(loss)\nopt.step()",
         "amp_backward(loss)\nopt.step()",
         "opt = optim.SGD(net.parameters())\nfor x in data: update(opt, x)",
+        "loss.backward()\napply_update(optimizer)",
         "class Net(pl.LightningModule):\n    clip_grad_norm_(self.parameters(), 1.0)",
     ],
 )

@@ -657,3 +657,65 @@ def test_a_base_written_with_its_module_is_read(tree: Path, clears: bool, module
     )
     found = [(each.rule.code, each.spot.line) for each in check_paths(["own.py"])]
     assert found == ([] if clears else [("ZG101", 11)])
+
+
+@pytest.mark.parametrize("cleared", ["user", "item"])
+def test_the_loop_of_a_base_is_read_though_nothing_in_its_file_touches_gradients(
+    tree: Path, cleared: str
+) -> None:
+    (tree / "abstract.py").write_text(
+        "class Abstract:\n"
+        "    def run(self, data, model, opts):\n"
+        "        for batch in data:\n"
+        "            self.learn(model(batch), opts)\n"
+    )
+    (tree / "tower.py").write_text(
+        "import torch\n"
+        "from abstract import Abstract\n"
+        "class Tower(Abstract):\n"
+        "    def learn(self, loss, opts):\n"
+        "        user, item = opts\n"
+        f"        {cleared}.zero_grad()\n"
+        "        loss.backward()\n"
+        "        user.step()\n"
+        "        item.step()\n"
+        "def main(model, data):\n"
+        "    user = torch.optim.SGD(model.user.parameters(), 0.1)\n"
+        "    Tower().run(data, model, (user, torch.optim.SGD(model.item.parameters(), 0.1)))\n"
+    )
+    (finding,) = check_paths(["tower.py"]).findings
+    assert (finding.rule.code, finding.spot.line) == ("ZG101", 9 if cleared == "user" else 8)
+
+
+@pytest.mark.parametrize("cleared", [False, True])
+def test_a_factory_that_imports_its_optimizer_by_name_is_read(tree: Path, cleared: bool) -> None:
+    (tree / "made.py").write_text(
+        "from torch.optim import AdamW\n"
+        "def make(model, crf):\n"
+        "    return AdamW([{'params': model.parameters()}, {'params': crf.parameters()}])\n"
+    )
+    (tree / "train.py").write_text(
+        "from made import make\n"
+        "def train(model, crf, data):\n"
+        "    opt = make(model, crf)\n"
+        "    for x in data:\n"
+        "        crf(model(x)).backward()\n"
+        "        opt.step()\n"
+        f"        model.zero_grad(){'; crf.zero_grad()' if cleared else ''}\n"
+    )
+    findings = check_paths(["train.py"]).findings
+    assert [(each.rule.code, each.spot.line) for each in findings] == [("ZG101", 6)][cleared:]
+
+
+def test_a_loop_whose_step_stands_in_another_file_is_found_from_its_own(tree: Path) -> None:
+    (tree / "engine.py").write_text(
+        "from parts import apply_update\n"
+        "def train(model, data, optimizer):\n"
+        "    for x in data:\n"
+        "        loss = model(x).mean()\n"
+        "        loss.backward()\n"
+        "        apply_update(optimizer)\n"
+    )
+    (tree / "parts.py").write_text("def apply_update(optimizer):\n    optimizer.step()\n")
+    (finding,) = check_paths(["engine.py"]).findings
+    assert (finding.rule.code, finding.spot.path, finding.spot.line) == ("ZG101", "parts.py", 2)

@@ -214,8 +214,8 @@ def may_train(data: bytes, words: Sequence[bytes] = ()) -> bool:
     if b"zero_grad" in data:
         return True
     goes_back = b"backward" in data and _BACKWARD.search(data)
-    if goes_back and (_STEP.search(data) or _GRAD.search(data)):
-        return True
+    if goes_back and (b"optimizer" in data or _STEP.search(data) or _GRAD.search(data)):
+        return True  # it steps, or has somebody else step
     if b".parameters()" in data and b"optim." in data and b"for " in data:
         return True  # it makes an optimizer and may hand it to another module's step
     if b"LightningModule" in data and b"clip_grad" in data:

@@ -18,7 +18,10 @@ MOST_OF_A_PACKAGE = 20_000  # bytes of an __init__.py that is read for what it h
 MOST_KEPT = 64  # parsed modules held at a time: files that import each other come together
 MOST_PER_FILE = 100  # modules that the check of one file may look into
 MOST_PARENTS = 12  # folders to climb
-_WORDS = (b"backward", b"zero_grad", b".step(", b".grad", b"optim.", b"Optimizer", b"unscale_")
+_WORDS = (
+    *(b"backward", b"zero_grad", b".step(", b".grad", b"unscale_"),
+    *(b"optim.", b"torch.optim", b"Optimizer"),
+)
 _ROOT_MARKS = frozenset({"pyproject.toml", "setup.py", "setup.cfg", ".git", ".hg"})
 
 

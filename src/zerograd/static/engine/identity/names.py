@@ -123,7 +123,7 @@ class Names(Objects):
                 sub = self._other_unit(unit, f"{module}.{inner}".lstrip("."), level)
                 if sub is not None:
                     return Namespace(sub)
-            other = self._other_unit(unit, module, level)
+            other = self._other_unit(unit, module, level, plain=_is_base_of_training(unit, name))
             if other is not None and other is not unit:
                 if not inner:
                     return Namespace(other)
@@ -152,6 +152,15 @@ class Names(Objects):
             return None
         source = self.project.find(unit.source, module, level, plain=plain)
         return self.unit(source) if source is not None else None
+
+
+def _is_base_of_training(unit: Unit, name: str) -> bool:
+    """Is it the base of a class that steps: the loop around that may stand there, and no more?"""
+    return any(
+        base.split("[", 1)[0].split(".", 1)[0] == name and unit.mentions(cls.node, ".step(")
+        for cls in unit.classes.values()
+        for base in cls.bases
+    )
 
 
 def _is_understood(dotted: str) -> bool:
