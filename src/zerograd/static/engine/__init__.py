@@ -46,6 +46,7 @@ from zerograd.static.engine.identity.progress import TooLong
 from zerograd.static.engine.judging.entrusted import without_entrusted
 from zerograd.static.engine.judging.judgement import Judgement
 from zerograd.static.engine.judging.leftover import left_over
+from zerograd.static.engine.judging.nameless import without_nameless
 from zerograd.static.engine.judging.poisoned import poisoned
 from zerograd.static.engine.judging.unused import unused
 from zerograd.static.engine.judging.vain import clipped_before_its_loss
@@ -117,7 +118,7 @@ def _findings(program: Program) -> Outcome:
     findings.extend(never_stepped(program, findings))
     findings.extend(backward_of_a_copy(program))
     findings.extend(computed_used(program, findings))
-    findings = without_entrusted(program, findings)
+    findings = without_nameless(program, without_entrusted(program, findings))
     findings.sort(key=lambda finding: not finding.certain)
     return Outcome(in_order(findings), program.unresolved)
 

@@ -37,6 +37,8 @@ def is_plausible(node: Happening, verdict: Verdict, buckets: Buckets, program: P
         return False
     if verdict.rule.after_step and program.is_cleared_unasked():
         return False
+    if verdict.rule.code == "ZG101" and _may_be_cleared_by_stranger(node, buckets):
+        return False
     if verdict.condition is None:
         return True
     own = node.guards
@@ -67,6 +69,24 @@ def is_plausible(node: Happening, verdict: Verdict, buckets: Buckets, program: P
     if condition in fixed and not are_about_the_same(condition, own - fixed, program):
         return True  # what never changes is no other word for what does
     return not clears or any(own - fixed <= each.guards for each in clears)
+
+
+def _may_be_cleared_by_stranger(node: Happening, buckets: Buckets) -> bool:
+    """Is what is moved by hand perhaps held by an optimizer that is cleared, made out of sight?
+
+    `p.add_(rho * p.grad); opt.zero_grad()` climbs, and lets the optimizer it is handed go on.
+    """
+    return (
+        node.optimizer is not None
+        and node.optimizer.is_by_hand
+        and any(
+            each.kind is EventKind.CLEAR
+            and each.loop is node.loop
+            and each.optimizer is not None
+            and each.optimizer.keys is None
+            for each in buckets.happenings
+        )
+    )
 
 
 def is_put_elsewhere(lost: Drop | None, buckets: Buckets) -> bool:
