@@ -107,6 +107,18 @@ def test_a_finding_names_parameters_owner_and_the_stale_share():
     ]
 
 
+def test_optimizers_that_step_within_a_backward_make_no_turns_of_their_own():
+    net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+    own = {p: torch.optim.SGD([p], lr=0.01) for p in net.parameters()}
+    for p in net.parameters():
+        p.register_post_accumulate_grad_hook(lambda p: own[p].step())
+    with zerograd.watch(policy="collect") as watching:
+        for _ in range(3):
+            net(torch.randn(8, 4)).pow(2).mean().backward()
+    (finding,) = watching.findings
+    assert (finding.rule.code, finding.live.step) == ("ZG101", 1)
+
+
 def test_metrics_count_what_happened():
     with watch(policy="collect") as watching:
         train(*parts(), steps=200, clear=True)

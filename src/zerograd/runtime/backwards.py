@@ -24,7 +24,7 @@ class OpenBackward:
 
     __slots__ = (
         *("call", "depth", "error", "filled_inside", "loss"),
-        *("scaler", "scan", "site", "synchronised"),
+        *("scaler", "scan", "site", "synchronised", "was_fed"),
     )
 
     def __init__(
@@ -39,6 +39,7 @@ class OpenBackward:
         self.synchronised = False
         self.loss: Number | None = None  # for a trace
         self.filled_inside = 0  # buckets that an optimizer stepped on while it ran
+        self.was_fed = False  # for some of them
 
 
 class Backwards:
@@ -131,7 +132,16 @@ class Backwards:
             return
         site, recorder = opened.site, self._recorder
         averaged = recorder.leaves.averaged.get(site)
-        key = (EventKind.BACKWARD, site, mask, opened.scaler, averaged, opened.synchronised)
+        goes_on, opened.was_fed = opened.was_fed, True
+        key = (
+            EventKind.BACKWARD,
+            site,
+            mask,
+            opened.scaler,
+            averaged,
+            opened.synchronised,
+            goes_on,
+        )
         symbol = recorder.symbols.get(key)
         if symbol is None:
             event = Event(
@@ -148,6 +158,7 @@ class Backwards:
             # The hook of a backward sits two frames nearer to the user when it rides.
             call = Call(ride.BACKWARD, ride.BACKWARD, hops, code, at) if code else None
             symbol = recorder.new(key, event, call)
+            symbol.goes_on = goes_on
         recorder.feed(symbol, "loss", opened.loss)
 
     def fill_inside(self, opened: OpenBackward, buckets: tuple[Bucket, ...]) -> None:

@@ -44,7 +44,8 @@ class Clears:
     def ends(self, holder: Any, to_none: bool) -> None:
         finite, self._finite = self._finite, True
         recorder = self._recorder
-        mask = recorder.owners.mask_of(holder, recorder.backwards.around() is not None)
+        goes_on = recorder.backwards.around() is not None
+        mask = recorder.owners.mask_of(holder, goes_on)
         thread = recorder.backwards.thread()
         for bucket in recorder.partition.buckets:
             if bucket.bit & mask:
@@ -60,7 +61,7 @@ class Clears:
             recorder.call(owner, site.receiver)
         name = owner.name if owner is not None else site.receiver
         closure = recorder.steps.filling_closure()
-        key = (EventKind.CLEAR, site, name, mask, to_none, finite, closure)
+        key = (EventKind.CLEAR, site, name, mask, to_none, finite, closure, goes_on)
         symbol = recorder.symbols.get(key)
         if symbol is None:
             event = Event(
@@ -75,6 +76,7 @@ class Clears:
                 chosen=is_chosen(),
             )
             symbol = recorder.new(key, event, recorder.call_here(ride.CLEAR, holder))
+            symbol.goes_on = goes_on
         recorder.feed(symbol)
 
 

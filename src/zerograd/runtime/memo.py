@@ -31,6 +31,7 @@ class Symbol:
     event: Event
     call: Any = None  # how the hooks know it again; see `ride`
     is_by_hand: bool = False  # done to `.grad` itself, in no call
+    goes_on: bool = False  # within a backward that was heard already: no turn begins with it
     shown: Event | None = None  # the event in the user's names, for a trace
     count: int = 0
 
@@ -166,7 +167,8 @@ class Memo:
         findings, window = self._judge.weigh(event)
         _, sites, stepped = before.snapshot
         spot = (event.kind, event.spot)
-        new_round = stepped and event.kind in _STARTS and spot in sites and not symbol.is_by_hand
+        starts = event.kind in _STARTS and not symbol.is_by_hand and not symbol.goes_on
+        new_round = stepped and starts and spot in sites
         sites = frozenset({spot}) if new_round else sites | {spot}
         stepped = event.kind in _STEPS or (stepped and not new_round)
         # Windows of one micro-batch have no tail; the rest of an epoch must be counted.
