@@ -126,6 +126,8 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
         return _call_instance(frame, node, callee, arguments)
     if type(callee) is Module:
         return forward(frame, frozenset((callee.key,)), arguments)
+    if type(callee) is Several and keys_of(callee):  # no list is called: a chain of networks
+        return forward(frame, keys_of(callee), arguments)
     if isinstance(node.func, ast.Call) and fills_by_name(plain_name(node.func)):
         fill(frame, node, arguments.first(), Arguments.none())  # ScaledBackward(scaler)(loss)
         return NOTHING
@@ -359,7 +361,8 @@ def _container_method(
         if name == "backward":  # no list has it: this is some loss that was not understood
             fill(frame, node, NOTHING, Arguments.none())
             return NOTHING
-        if name in OF_MODULES and not base.open and keys_of(base):  # of a ModuleList
+        whole = name in OF_MODULES or name == "load_state_dict"
+        if whole and not base.open and keys_of(base):  # of a ModuleList
             return thing_method(frame, node, base, name, arguments)
     elif name in base.items and not hasattr(dict, name):  # a namespace
         return _call_value(frame, node, base.items[name])

@@ -34,6 +34,7 @@ from zerograd.static.engine.identity.values import (
     Value,
     leaves_of,
 )
+from zerograd.static.engine.reading.composed import composed
 from zerograd.static.engine.reading.emit import is_false
 from zerograd.static.engine.text.words import is_optimizer_class
 
@@ -287,7 +288,7 @@ def _network(frame: Frame, dotted: str, arguments: Arguments) -> Value:
     function = arguments.first()
     if isinstance(function, Function):
         return function
-    return frame.program.new_module(arguments)
+    return composed(dotted, arguments) or frame.program.new_module(arguments)
 
 
 def _is_one(value: Value | None) -> bool:
