@@ -60,9 +60,12 @@ def test_ranks_that_never_synchronise_train_apart() -> None:
 @pytest.mark.parametrize(
     ("window", "words"),
     [
-        ((2, True, False), "after 2 synchronised backwards on rank 1"),
-        ((1, False, False), "rank 0 clears the gradients of opt before update 3, rank 1 does not"),
-        ((1, True, True), "rank 1 skips update 3 of opt, rank 0 makes it"),
+        (
+            (2, True, False),
+            "before step 4 of opt, rank 0 exchanges gradients once and rank 1 twice",
+        ),
+        ((1, False, False), "rank 0 clears the gradients of opt before step 4, rank 1 does not"),
+        ((1, True, True), "rank 1 skips step 4 of opt, rank 0 takes it"),
     ],
 )
 def test_the_first_difference_is_told(window: tuple[int, bool, bool], words: str) -> None:
@@ -96,7 +99,9 @@ def test_each_optimizer_of_a_name_is_compared_by_itself() -> None:
         feed(made, early, USUAL, (1 + rank, True, False))
         logs[rank] = made.to_json()
     (finding,) = compare(logs)
-    assert "update 2 of opt comes after 1 synchronised backward on rank 0" in finding.message
+    assert (
+        "before step 3 of opt, rank 0 exchanges gradients once and rank 1 twice" in finding.message
+    )
 
 
 def test_updates_where_data_is_uneven_on_purpose_are_not_compared() -> None:
@@ -110,7 +115,7 @@ def test_updates_where_data_is_uneven_on_purpose_are_not_compared() -> None:
         feed(made, USUAL, (1, rank == 0, False))
         logs[rank] = made.to_json()
     (finding,) = compare(logs)
-    assert "rank 0 clears the gradients of opt before update 1" in finding.message
+    assert "rank 0 clears the gradients of opt before step 2" in finding.message
 
 
 def test_lives_without_end_are_bounded() -> None:

@@ -124,9 +124,22 @@ def test_ranks_that_step_in_different_windows_are_found(tmp_path: Path) -> None:
     write(tmp_path, ddp=DDP)
     findings = run_json(tmp_path, "ddp.py", "apart", launcher=LAUNCHER)
     (finding,) = [each for each in findings if each["code"] == "ZG601"]
-    assert "update 5 of opt comes after 1 synchronised backward on rank 0" in finding["message"]
-    assert "after 2 synchronised backwards on rank 1" in finding["message"]
+    assert finding["message"].endswith(
+        "before step 6 of opt, rank 0 exchanges gradients once and rank 1 twice"
+    )
     assert finding["location"]["row"] == 15 and finding["rank"] == [0, 1]
+
+
+def test_what_only_ranks_together_show_is_in_the_trace_and_each_rank_counts_its_steps(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, ddp=DDP)
+    done = call(*LAUNCHER, "-m", "zerograd", "run", "--trace", "t.jsonl", "ddp.py", "apart",
+                cwd=tmp_path)  # fmt: skip
+    assert "Found 1 error. Watched 7 to 8 steps, ranks 0, 1." in done.stderr
+    assert [each.rule.code for each in read_trace(tmp_path / "t.jsonl").findings] == ["ZG601"]
+    told = call(sys.executable, "-m", "zerograd", "report", "t.jsonl", cwd=tmp_path).stdout
+    assert "ddp.py:15:5: ZG601 rank-desync" in told and "on ranks 0, 1" in told
 
 
 @pytest.mark.parametrize("mode", ["clean", "forgets"])

@@ -47,8 +47,10 @@ def _failed_ranks(shards: Sequence[Shard]) -> str:
 def _watched(steps: int | None, shards: Sequence[Shard]) -> str:
     ranks = sorted({shard.rank for shard in shards if shard.rank is not None})
     words = []
-    if steps:
-        words.append(f"{steps:,} step{'' if steps == 1 else 's'}")
+    of_ranks = {shard.steps for shard in shards if shard.rank is not None}
+    taken = sorted({steps or 0, *of_ranks} - {0})
+    if taken:
+        words.append(_steps(*taken))
     elif steps == 0 and not shards:
         words.append("no optimizer step")  # then there was little to find
     if ranks:
@@ -63,6 +65,17 @@ def _watched(steps: int | None, shards: Sequence[Shard]) -> str:
         )
         words.append(f"killed before the end: {names}")
     return f"Watched {', '.join(words)}." if words else ""
+
+
+def _steps(fewest: int, *more: int) -> str:
+    """Return how many steps were taken, by ranks that took at least the first and at most the last.
+
+    >>> _steps(8, 12)
+    '8 to 12 steps'
+    """
+    if more:
+        return f"{fewest:,} to {more[-1]:,} steps"
+    return f"{fewest:,} step{'' if fewest == 1 else 's'}"
 
 
 def _listed(numbers: Sequence[int]) -> str:

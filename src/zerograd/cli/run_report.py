@@ -16,6 +16,7 @@ from zerograd.errors import ZerogradError
 from zerograd.lifecycle.findings import Finding
 from zerograd.report.excerpt import read_source
 from zerograd.report.reporter import NOTHING_MORE, Closing
+from zerograd.runtime.ranks import disagreements
 from zerograd.runtime.run_folder import RunFolder, Shard, notes_of
 from zerograd.trace.format import PARTS
 from zerograd.trace.reader import merge_parts
@@ -109,7 +110,8 @@ def _current_folder() -> str | None:
 
 
 def merge_trace(folder: RunFolder, options: ReportOptions, shards: Sequence[Shard]) -> None:
-    """Bring the sections of the run's ended processes into the one trace file."""
+    """Bring the sections of the run's ended processes, and what is seen only in all of them
+    together, into the one trace file."""
     if options.trace is None:
         return
     trace = Path(options.trace)
@@ -119,7 +121,8 @@ def merge_trace(folder: RunFolder, options: ReportOptions, shards: Sequence[Shar
     mine = [part for part in sorted(parts.glob(f"{start}*.jsonl")) if part.name not in at_work]
     try:
         if mine:
-            merge_parts(trace, mine)
+            together = [each for each in disagreements(shards) if each.rule.code in options.codes]
+            merge_parts(trace, mine, together)
         parts.rmdir()
     except OSError:
         pass  # parts of processes that are still at work stay where they are

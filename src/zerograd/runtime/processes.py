@@ -241,6 +241,7 @@ class WatchedProcess:
                 parent=self._parent,
                 done=done,
                 exit=exit_code,
+                steps=self.steps() or 0,
                 findings=[each.to_json() for each in self.findings()],
                 log=self._log.to_json() if self._log is not None else {},
                 notes=self.notes(),

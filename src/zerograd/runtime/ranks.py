@@ -91,7 +91,7 @@ def merge(shards: Iterable[Shard], more: Sequence[Finding] = ()) -> list[Finding
     """Return the findings of all processes, each fault once, with the ranks that saw it."""
     shards = list(shards)
     found = [*more, *(finding_from_json(shape) for shard in shards for shape in shard.findings)]
-    return in_order([*join_findings(found), *_disagreements(shards)])
+    return in_order([*join_findings(found), *disagreements(shards)])
 
 
 def join_findings(findings: Iterable[Finding]) -> list[Finding]:
@@ -119,7 +119,8 @@ def _joined(findings: Sequence[Finding]) -> Finding:
     return replace(first, live=live)
 
 
-def _disagreements(shards: Sequence[Shard]) -> list[Finding]:
+def disagreements(shards: Iterable[Shard]) -> list[Finding]:
+    """Return the faults that no rank sees alone, and none has therefore written down."""
     worlds: dict[int, dict[int, Mapping[str, Any]]] = defaultdict(dict)
     for shard in shards:
         if shard.rank is not None and shard.world and shard.log:
@@ -238,6 +239,7 @@ def _plain(shard: Shard) -> dict[str, Any]:
         "world": shard.world,
         "done": shard.done,
         "exit": shard.exit,
+        "steps": shard.steps,
         "findings": shard.findings,
         "log": shard.log,
         "notes": shard.notes,

@@ -83,6 +83,7 @@ class Shard:
     parent: int | None = None
     done: bool = False  # its script has ended by itself; False and not living: it was killed
     exit: int | None = None
+    steps: int = 0  # of its optimizers
     findings: list[dict[str, Any]] = field(default_factory=list)
     log: dict[str, Any] = field(default_factory=dict)  # when it stepped: see step_log
     notes: list[str] = field(default_factory=list)

@@ -179,22 +179,23 @@ def _side_by_side(
 
 
 def _tell(owner: str, rank: int, other: int, update: int, first: _Entry, second: _Entry) -> Finding:
+    number = update + 1  # as people count
     if first.synchronised != second.synchronised:
         fault = (
-            f"update {update} of {owner} comes after {_backwards(first)} on rank {rank} "
-            f"and after {_backwards(second)} on rank {other}"
+            f"before step {number} of {owner}, rank {rank} exchanges gradients {_times(first)} "
+            f"and rank {other} {_times(second)}"
         )
         odd = max(first, second, key=lambda entry: entry.synchronised)
     elif first.cleared != second.cleared:
         clears, keeps = (rank, other) if first.cleared else (other, rank)
         fault = (
-            f"rank {clears} clears the gradients of {owner} before update {update}, "
+            f"rank {clears} clears the gradients of {owner} before step {number}, "
             f"rank {keeps} does not"
         )
         odd = second if first.cleared else first
     else:
         skips, steps = (rank, other) if first.skipped else (other, rank)
-        fault = f"rank {skips} skips update {update} of {owner}, rank {steps} makes it"
+        fault = f"rank {skips} skips step {number} of {owner}, rank {steps} takes it"
         odd = first if first.skipped else second
     names = {
         "owner": owner,
@@ -215,6 +216,6 @@ def _tell(owner: str, rank: int, other: int, update: int, first: _Entry, second:
     )
 
 
-def _backwards(entry: _Entry) -> str:
-    number = entry.synchronised
-    return f"{number} synchronised backward{'' if number == 1 else 's'}"
+def _times(entry: _Entry) -> str:
+    often = {0: "not at all", 1: "once", 2: "twice"}
+    return often.get(entry.synchronised, f"{entry.synchronised} times")

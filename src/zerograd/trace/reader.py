@@ -24,6 +24,7 @@ from zerograd.trace.format import (
     finding_from_json,
     site_from_json,
 )
+from zerograd.trace.lines import dumps
 
 _NEXT = "  Record a run with: zerograd run --trace FILE SCRIPT"
 
@@ -226,11 +227,19 @@ _TAKERS = {
 }
 
 
-def merge_parts(path: Path | str, parts: Sequence[Path]) -> None:
-    """Append the sections in `parts` to the trace in `path`, and remove them."""
+def merge_parts(path: Path | str, parts: Sequence[Path], findings: Sequence[Finding] = ()) -> None:
+    """Append the sections in `parts` to the trace in `path`, and remove them.
+
+    Args:
+        findings: what was found by comparing the sections; it stands after the last of them.
+    """
     with Path(path).open("ab") as whole:
         for part in parts:
             data = part.read_bytes()
             whole.write(data if data.endswith(b"\n") or not data else data + b"\n")
+        for finding in findings:
+            step = finding.live.step if finding.live is not None else None
+            line = dumps({"type": "finding", "iteration": step, **finding.to_json()})
+            whole.write(f"{line}\n".encode("ascii"))
     for part in parts:
         part.unlink()
