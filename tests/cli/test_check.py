@@ -187,6 +187,25 @@ def test_fix_that_cannot_be_written_is_said(check, monkeypatch):
     said = check(".", "--fix")
     assert said.code == 2
     assert "wrong.py: not changed, Permission denied" in said.err
+    assert said.out.startswith(PLACE)
+    assert "Found 1 error. (1 file read, 1 with training code)\n" in said.out
+
+
+def test_what_could_be_written_is_fixed_beside_what_could_not(check, monkeypatch):
+    from zerograd.static.writing import write_whole
+
+    def refuse(path: str, data: bytes) -> None:
+        if path == "wrong.py":
+            raise PermissionError(13, "Permission denied")
+        write_whole(path, data)
+
+    monkeypatch.setattr("zerograd.cli.changes.write_whole", refuse)
+    Path("other.py").write_text(WRONG)
+    said = check(".", "--fix", "--jobs", "2", "--format", "concise")
+    assert said.code == 2
+    assert said.out.splitlines() == [line for line in said.out.splitlines() if PLACE in line] != []
+    assert "1 finding (2 files read, 2 with training code; 1 fixed)" in said.err
+    assert Path("other.py").read_text() == RIGHT
 
 
 def test_diff_shows_and_changes_nothing(check):
@@ -284,7 +303,7 @@ def test_add_allow_silences_what_is_there(check):
 def test_a_baseline_is_written_once_and_hides_what_it_holds(check):
     said = check(".", "--baseline", "known.json")
     assert said.code == 0
-    assert said.err == "known.json written with 1 findings\n"
+    assert said.err == "known.json written with 1 finding\n"
     Path("wrong.py").write_text(f"# moved\n{WRONG}")
     assert check(".", "--baseline", "known.json").code == 0
     Path("new.py").write_text(WRONG)
@@ -295,7 +314,45 @@ def test_a_baseline_is_written_once_and_hides_what_it_holds(check):
     os.remove("new.py")
     said = check(".", "--baseline", "known.json")
     assert said.code == 0
-    assert "1 of the baseline no longer there" in said.out
+    assert said.out == (
+        "No new findings. (1 file read, 1 with training code; 0 known in the baseline; "
+        "1 of it no longer there: delete it to write it anew)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "words", [["wrong.py"], [".", "--exclude", "other.py"], [".", "--select", "ZG2"]]
+)
+def test_what_a_run_did_not_look_for_is_not_called_gone(check, words):
+    Path("other.py").write_text(WRONG)
+    assert check(".", "--baseline", "known.json").code == 0
+    said = check(*words, "--baseline", "known.json")
+    assert said.code == 0
+    assert "no longer there" not in said.out
+    known = 0 if "--select" in words else 1
+    assert f"; {known} known in the baseline)\n" in said.out
+
+
+def test_fixes_and_comments_are_only_for_what_the_baseline_does_not_hold(check):
+    assert check(".", "--baseline", "known.json").code == 0
+    Path("new.py").write_text(WRONG)
+    both = WRONG + WRONG.replace("opt", "other").replace("model", "critic")
+    Path("wrong.py").write_text(both)
+    said = check("wrong.py", "--baseline", "known.json", "--diff")
+    assert "+    other.zero_grad()" in said.out
+    assert "+    opt.zero_grad()" not in said.out
+    assert check("new.py", "--baseline", "known.json", "--add-allow").code == 0
+    assert "allow[" in Path("new.py").read_text()
+    assert check("wrong.py", "--baseline", "known.json", "--fix").code == 0
+    assert Path("wrong.py").read_text() == f"{both}    other.zero_grad()\n"
+
+
+def test_standard_input_has_its_lines_in_the_baseline(check, monkeypatch):
+    assert check(".", "--baseline", "known.json").code == 0
+    for text, code in ((WRONG, 0), (WRONG + LOOP, 1)):
+        feed(monkeypatch, text)
+        said = check("-", "--stdin-filename", "wrong.py", "--baseline", "known.json")
+        assert said.code == code, said.out
 
 
 def test_show_settings(check):

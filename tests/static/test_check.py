@@ -78,6 +78,12 @@ def test_paths_are_checked_and_counted(tree: Path) -> None:
     assert result.problems[0].startswith("broken.py:1: not checked")
 
 
+def test_one_path_needs_no_list(tree: Path) -> None:
+    (tree / "wrong.py").write_text(WRONG)
+    for one in ("wrong.py", Path("wrong.py"), "."):
+        assert places(check_paths(one)) == [("ZG101", "wrong.py", 5)]
+
+
 def test_files_outside_the_current_folder_are_named_whole(tree: Path) -> None:
     (tree / "here").mkdir()
     (tree / "wrong.py").write_text(WRONG)

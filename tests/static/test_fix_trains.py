@@ -159,7 +159,7 @@ def fixed(text: str) -> str:
     assert result.crashes == []
     assert result.fixes == 1
     assert result.findings == []
-    return result.fixed["train.py"].decode()
+    return result.fixed["train.py"].data.decode()
 
 
 def weights(text: str) -> list[bytes]:

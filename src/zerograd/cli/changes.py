@@ -15,14 +15,14 @@ from zerograd.static.source import Source
 from zerograd.static.writing import write_whole
 
 
-def write_all(contents: dict[str, bytes]) -> list[str]:
-    """Write the files, and return a line for each that could not be written."""
-    problems = []
+def write_all(contents: dict[str, bytes]) -> dict[str, str]:
+    """Write the files, and return what is to be said of each that could not be written."""
+    problems = {}
     for path, data in sorted(contents.items()):
         try:
             write_whole(path, data)
         except OSError as cause:
-            problems.append(f"{path}: not changed, {cause.strerror}")
+            problems[path] = f"not changed, {cause.strerror}"
     return problems
 
 

@@ -17,7 +17,9 @@ from zerograd.report.reporter import Closing
 if TYPE_CHECKING:
     from zerograd.lifecycle.findings import Finding
     from zerograd.report.excerpt import Source as Excerpts
-    from zerograd.static.check import Asked, Checked
+    from zerograd.static.baseline import Baseline
+    from zerograd.static.check import Asked
+    from zerograd.static.checked import Checked
 
 HELP = "find gradient mistakes in source files, without running them"
 EXIT_CODES = "0 nothing shown, 1 findings shown, 2 could not work."
@@ -92,11 +94,11 @@ def run(args: argparse.Namespace) -> int:
             return 2
     if args.diff:
         return _show_diff(args, result, stdin)
+    unwritten = _write_fixed(result, stdin) if args.fix else False
+    since = _since_baseline(args, asked.known, result, stdin)
     if args.add_allow:
         return _add_allow(result)
-    unwritten = _write_fixed(result, stdin) if args.fix else False
-    result.findings, gone = _since_baseline(args, result.findings)
-    _report(args, result, gone, stdin)
+    _report(args, result, since, stdin)
     if result.crashes or unwritten:
         return 2
     return 1 if result.findings and not args.exit_zero else 0
@@ -130,7 +132,16 @@ def _asked(args: argparse.Namespace) -> Asked:
         may=args.may,
         offer=offer,
         fix=changes,
+        known=_baseline(args.baseline),
     )
+
+
+def _baseline(path: str | None) -> Baseline | None:
+    if path is None or not os.path.exists(path):
+        return None
+    from zerograd.static.baseline import Baseline
+
+    return Baseline(path)
 
 
 def _words(groups: Sequence[str]) -> tuple[str, ...]:
@@ -180,8 +191,12 @@ def _visible(text: str) -> str:
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
-def _report(args: argparse.Namespace, result: Checked, gone: int, stdin: bytes | None) -> None:
-    closing = Closing() if args.quiet else Closing(_closing(result, gone), len(result.hidden))
+def _report(
+    args: argparse.Namespace, result: Checked, since: Sequence[str], stdin: bytes | None
+) -> None:
+    closing = Closing()
+    if not args.quiet:
+        closing = Closing(_closing(result, since), len(result.hidden), new=bool(since))
     # The fixed text of standard input goes to standard output, so the findings go elsewhere.
     stream = sys.stderr if args.fix and stdin is not None else sys.stdout
     if args.statistics:
@@ -207,7 +222,8 @@ def _excerpts(args: argparse.Namespace, result: Checked, stdin: bytes | None) ->
 
     name = shown_path(args.stdin_filename or STDIN)
     try:
-        source = Source.read(result.fixed.get(name, stdin), name)
+        fixed = result.fixed.get(name)
+        source = Source.read(fixed.data if fixed else stdin, name)
     except UnreadableSourceError:
         return read_source
 
@@ -221,7 +237,7 @@ def _excerpts(args: argparse.Namespace, result: Checked, stdin: bytes | None) ->
     return lines
 
 
-def _closing(result: Checked, gone: int) -> str:
+def _closing(result: Checked, since: Sequence[str]) -> str:
     files = f"{result.files} file{'' if result.files == 1 else 's'} read"
     words = [f"{files}, {result.analysed} with training code"]
     if result.unresolved:
@@ -230,9 +246,7 @@ def _closing(result: Checked, gone: int) -> str:
         )
     if result.fixes:
         words.append(f"{result.fixes} fixed")
-    if gone:
-        words.append(f"{gone} of the baseline no longer there: delete it to write it anew")
-    return f"({'; '.join(words)})"
+    return f"({'; '.join([*words, *since])})"
 
 
 def _write_text(text: str, args: argparse.Namespace, stream: TextIO) -> None:
@@ -261,12 +275,13 @@ def _write_fixed(result: Checked, stdin: bytes | None) -> bool:
     from zerograd.cli.changes import write_all
 
     if stdin is not None:
-        sys.stdout.buffer.write(next(iter(result.fixed.values()), stdin))
+        sys.stdout.buffer.write(next((each.data for each in result.fixed.values()), stdin))
         sys.stdout.flush()
         return False
-    problems = write_all(result.fixed)
-    for problem in problems:
-        print(f"zerograd: {problem}", file=sys.stderr)
+    problems = write_all({path: each.data for path, each in result.fixed.items()})
+    for path, problem in problems.items():
+        print(f"zerograd: {path}: {problem}", file=sys.stderr)
+        result.unfix(path)
     return bool(problems)
 
 
@@ -274,12 +289,12 @@ def _show_diff(args: argparse.Namespace, result: Checked, stdin: bytes | None) -
     from zerograd.cli.changes import write_diff
 
     text = io.StringIO()
-    for path, new in sorted(result.fixed.items()):
+    for path, fixed in sorted(result.fixed.items()):
         old = stdin
         if old is None:
             with open(path, "rb") as file:
                 old = file.read()
-        write_diff(old, new, path, text)
+        write_diff(old, fixed.data, path, text)
     _write_text(text.getvalue(), args, sys.stdout)
     if not args.quiet:
         files = len(result.fixed)
@@ -293,8 +308,8 @@ def _add_allow(result: Checked) -> int:
 
     contents, count = allow_all(result.findings)
     problems = write_all(contents)
-    for problem in problems:
-        print(f"zerograd: {problem}", file=sys.stderr)
+    for path, problem in problems.items():
+        print(f"zerograd: {path}: {problem}", file=sys.stderr)
     if problems:
         return 2
     noun = "comment" if count == 1 else "comments"
@@ -302,27 +317,35 @@ def _add_allow(result: Checked) -> int:
     return 0
 
 
-def _since_baseline(args: argparse.Namespace, findings: list[Finding]) -> tuple[list[Finding], int]:
-    """Return the findings to show, and how many of the baseline are gone.
+def _since_baseline(
+    args: argparse.Namespace, known: Baseline | None, result: Checked, stdin: bytes | None
+) -> list[str]:
+    """Leave only the findings that are new, and return what there is to tell of the others.
 
     A baseline that does not exist is written, and then nothing is new.
     """
     if args.baseline is None:
-        return findings, 0
-    from zerograd.report.excerpt import read_source
-    from zerograd.static.baseline import new_since, write_baseline
-
-    read_source.cache_clear()
+        return []
+    excerpts = _excerpts(args, result, stdin)
 
     def line_at(finding: Finding) -> str:
-        lines = read_source(finding.spot.path, finding.spot.cell)
+        lines = excerpts(finding.spot.path, finding.spot.cell)
         return lines[finding.spot.line - 1] if finding.spot.line <= len(lines) else ""
 
-    if os.path.exists(args.baseline):
-        return new_since(args.baseline, findings, line_at)
-    write_baseline(args.baseline, findings, line_at)
-    print(f"{args.baseline} written with {len(findings)} findings", file=sys.stderr)
-    return [], 0
+    found, result.findings = result.findings, []
+    if known is None:
+        from zerograd.static.baseline import write_baseline
+
+        write_baseline(args.baseline, found, line_at)
+        noun = "finding" if len(found) == 1 else "findings"
+        print(f"{args.baseline} written with {len(found)} {noun}", file=sys.stderr)
+        return [f"{len(found)} known in the baseline"]
+    result.findings = known.new(found, line_at)
+    words = [f"{len(found) - len(result.findings)} known in the baseline"]
+    gone = known.gone([*found, *result.unshown], result.paths, line_at)
+    if gone:
+        words.append(f"{gone} of it no longer there: delete it to write it anew")
+    return words
 
 
 def _show_settings(path: str) -> int:

@@ -27,6 +27,7 @@ class Closing(NamedTuple):
     words: str = ""  # what was read, or watched
     hidden: int = 0  # notes that were found and not asked for
     ended: str = ""  # how the script ended, if not well: "The script ended with NameError"
+    new: bool = False  # only what a baseline does not hold was shown
 
 
 NOTHING_MORE = Closing()

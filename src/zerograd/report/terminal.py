@@ -140,7 +140,8 @@ class TerminalReporter:
         if not findings and closing.ended:
             return f"{self._paint.bold(closing.ended)}; no findings until then{hidden}.{words}"
         if not findings:
-            return f"{self._paint.good(f'No findings{hidden}.')}{words}"
+            none = "No new findings" if closing.new else "No findings"
+            return f"{self._paint.good(f'{none}{hidden}.')}{words}"
         counts = Counter(finding.rule.severity for finding in findings)
         kinds = ", ".join(_count(counts[kind], kind.value) for kind in Severity if counts[kind])
         fixable = sum(finding.fix is not None for finding in findings)

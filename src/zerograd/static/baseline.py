@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from zerograd.errors import ConfigError
 from zerograd.lifecycle.findings import Finding
@@ -34,23 +34,50 @@ def write_baseline(path: str, findings: Sequence[Finding], line_at: LineAt) -> N
     write_whole(path, text.encode("utf-8", "backslashreplace"))
 
 
-def new_since(path: str, findings: Sequence[Finding], line_at: LineAt) -> tuple[list[Finding], int]:
-    """Return the findings that the baseline does not hold, and how many of its own are gone."""
-    left = _read(path)
-    fresh = []
-    for finding in findings:
-        key = _key(finding, path, line_at)
-        if left[key] > 0:
-            left[key] -= 1
-        else:
-            fresh.append(finding)
-    return fresh, sum(left.values())
+class Baseline:
+    """What a file of known findings holds."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._held = _read(path)
+
+    def new(self, findings: Sequence[Finding], line_at: LineAt) -> list[Finding]:
+        """Return the findings that it does not hold."""
+        left = self._held.copy()
+        fresh = []
+        for finding in findings:
+            key = _key(finding, self._path, line_at)
+            if left[key] > 0:
+                left[key] -= 1
+            else:
+                fresh.append(finding)
+        return fresh
+
+    def gone(self, findings: Sequence[Finding], read: Iterable[str], line_at: LineAt) -> int:
+        """Return how many it holds that are no longer there.
+
+        Args:
+            findings: all that was found, also what is not shown.
+            read: the files that were looked into. Of the others nothing is known,
+                unless they have gone themselves.
+        """
+        found = Counter(_key(finding, self._path, line_at) for finding in findings)
+        names = {_from_folder(each, self._path) for each in read}
+        folder = os.path.dirname(self._path)
+        return sum(
+            count
+            for (code, name, line), count in (self._held - found).items()
+            if name in names or not os.path.exists(os.path.join(folder, name))
+        )
 
 
 def _key(finding: Finding, path: str, line_at: LineAt) -> Key:
+    return finding.rule.code, _from_folder(finding.spot.path, path), line_at(finding).strip()
+
+
+def _from_folder(name: str, path: str) -> str:
     folder = os.path.dirname(os.path.abspath(path))
-    where = os.path.relpath(finding.spot.path, folder).replace(os.sep, "/")
-    return finding.rule.code, where, line_at(finding).strip()
+    return os.path.relpath(name, folder).replace(os.sep, "/")
 
 
 def _read(path: str) -> Counter[Key]:

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
 from zerograd.errors import UnreadableSourceError
-from zerograd.lifecycle.events import Spot
 from zerograd.lifecycle.findings import Finding, in_order
 from zerograd.lifecycle.rule import Rule
-from zerograd.static.allow import Use, apply_allowances, without_used
+from zerograd.static.allow import Use, apply_allowances
+from zerograd.static.checked import Checked, Fixed
 from zerograd.static.depth import with_room
-from zerograd.static.files import Found, find_files, may_train, read_bytes
+from zerograd.static.files import find_files, may_train, read_bytes
 from zerograd.static.garbage import Sweeper
 from zerograd.static.project import Project
 from zerograd.static.settings import DEFAULTS, Settings, SettingsFinder
 from zerograd.static.source import Source, shown_path
+
+if TYPE_CHECKING:
+    from zerograd.static.baseline import Baseline
+
+
+AnyPath = str | os.PathLike[str]
 
 
 class Progress(Protocol):
@@ -40,46 +46,7 @@ class Asked:
     may: bool = False  # show what holds on some paths only
     offer: bool = True  # work out the fix of each finding
     fix: bool = False  # apply them
-
-
-@dataclass(slots=True, repr=False)
-class Checked:
-    """What came of one file, or of many: iterate over it for the findings."""
-
-    findings: list[Finding] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)  # what could not be checked, a line each
-    crashes: list[str] = field(default_factory=list)  # our own faults, with their tracebacks
-    files: int = 0  # read
-    analysed: int = 0  # of these, with training code
-    unresolved: int = 0  # calls that could not be told
-    fixed: dict[str, bytes] = field(default_factory=dict)  # path -> new content
-    fixes: int = 0  # applied in them
-    used: set[Use] = field(default_factory=set)  # allow comments that silenced something
-    hidden: set[tuple[str, Spot]] = field(default_factory=set)  # notes that nobody asked for
-
-    def __iter__(self) -> Iterator[Finding]:
-        return iter(self.findings)
-
-    def __len__(self) -> int:
-        return len(self.findings)
-
-    def __repr__(self) -> str:
-        counts = {"findings": len(self), "files": self.files, "problems": len(self.problems)}
-        counts["crashes"] = len(self.crashes)
-        told = [f"{name}={number}" for name, number in counts.items() if number or name == "files"]
-        return f"<Checked {' '.join(told)}>"
-
-    def add(self, other: Checked) -> None:
-        self.findings += other.findings
-        self.problems += other.problems
-        self.crashes += other.crashes
-        self.files += other.files
-        self.analysed += other.analysed
-        self.unresolved += other.unresolved
-        self.fixed |= other.fixed
-        self.fixes += other.fixes
-        self.used |= other.used
-        self.hidden |= other.hidden
+    known: Baseline | None = None  # what it holds is not fixed
 
 
 class Checker:
@@ -100,7 +67,7 @@ class Checker:
     def check(self, data: bytes, path: str) -> Checked:
         """Return what came of one file; faults of the file and of ours are part of that."""
         settings = self.settings.of(os.path.dirname(path))
-        result = Checked(files=1, analysed=1)
+        result = Checked(files=1, analysed=1, paths={path})
         try:
             source = Source.read(data, shown_path(path))
             result.problems += source.problems
@@ -130,19 +97,22 @@ class Checker:
 
             fixer = Fixer(
                 lambda each: self.everything(each, settings)[0],
-                lambda findings, each: self.to_show(findings, each, settings),
+                lambda findings, each: self._to_fix(findings, each, settings),
             )
             if self.asked.fix:
-                source, all_found, result.fixes = fixer.fix_all(source, all_found)
+                before = found
+                source, all_found, count = fixer.fix_all(source, all_found)
                 found = self.to_show(all_found, source, settings)
-                if result.fixes:
-                    result.fixed[source.path] = source.data()
+                if count:
+                    result.fixed[source.path] = Fixed(source.data(), count, before, found)
             else:
                 found = fixer.offer(source, all_found, found)
         result.findings = in_order(found)
+        shown = {each.key for each in found}
+        result.unshown = [each for each in all_found if each.key not in shown]
         if not self.asked.notes:
             every = self.to_show(all_found, source, settings, notes=True)
-            result.hidden = {each.key for each in every} - {each.key for each in found}
+            result.hidden = {each.key for each in every} - shown
 
     def everything(self, source: Source, settings: Settings) -> tuple[list[Finding], int, set[Use]]:
         """Return all that is found and not allowed, what was unresolved, and allowances used."""
@@ -175,6 +145,16 @@ class Checker:
             for finding in findings
             if finding.rule.code in codes and (finding.certain or self.asked.may)
         ]
+
+    def _to_fix(
+        self, findings: Sequence[Finding], source: Source, settings: Settings
+    ) -> list[Finding]:
+        """Return those of the findings that may be fixed: shown, and in no baseline."""
+        shown = self.to_show(findings, source, settings)
+        if self.asked.known is None:
+            return shown
+        here = [finding for finding in shown if finding.spot.path == source.path]
+        return self.asked.known.new(here, lambda each: source.lines[source.row(each.spot) - 1])
 
     def codes(self, settings: Settings, *, notes: bool = False) -> frozenset[str]:
         """Return the codes to show under some settings; with `notes`, as with `--all`."""
@@ -246,7 +226,7 @@ def check_source(
 
 
 def check_paths(
-    paths: Sequence[str | os.PathLike[str]],
+    paths: AnyPath | Sequence[AnyPath],
     *,
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
@@ -257,14 +237,19 @@ def check_paths(
 ) -> Checked:
     """Check files and folders; what could not be read is in `problems`, never raised.
 
+    >>> check_paths("no/such/folder").problems
+    ['no/such/folder: no such file or folder']
+
     Args:
+        paths: one of them, or several.
         notes: also report notes, such as windows that are not averaged.
         may: also report what goes wrong on some paths only.
         jobs: processes to use. With more than one, the calling script needs the
             usual `if __name__ == "__main__":`.
     """
     asked = Asked(tuple(select), tuple(ignore), notes=notes, may=may)
-    return check_all([os.fspath(path) for path in paths], asked, exclude=exclude, jobs=jobs)
+    several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    return check_all([os.fspath(path) for path in several], asked, exclude=exclude, jobs=jobs)
 
 
 def _roots(paths: Sequence[str]) -> list[str]:
@@ -319,7 +304,11 @@ def check_all(
                 progress.read()
             if data is None:
                 continue
-            if not _worth_parsing(each, data, checker):
+            if not may_train(data, checker.words(os.path.dirname(each.path))):
+                result.files += 1
+                result.paths.add(each.path)
+                continue
+            if each.is_ignored():
                 result.files += 1
                 continue
             if progress is not None:
@@ -349,12 +338,8 @@ def check_all(
         done(checker.check(data, path), 1)
         if sweeper is not None:
             sweeper.file_done()
-    return _in_order(result)
-
-
-def _worth_parsing(found: Found, data: bytes, checker: Checker) -> bool:
-    words = checker.words(os.path.dirname(found.path))
-    return may_train(data, words) and not found.is_ignored()
+    result.put_in_order()
+    return result
 
 
 def _paths(waiting: list[tuple[str, bytes]], stream: Iterator[tuple[str, bytes]]) -> Iterator[str]:
@@ -364,17 +349,13 @@ def _paths(waiting: list[tuple[str, bytes]], stream: Iterator[tuple[str, bytes]]
         yield path
 
 
-def _in_order(result: Checked) -> Checked:
-    findings = without_used(result.findings, result.used)
-    # A fault in a module is found from each file that uses it: the surest is told, and of these
-    # one that can be fixed.
-    findings.sort(key=lambda finding: (not finding.certain, finding.fix is None))
-    result.findings = in_order(findings)
-    result.problems = sorted(dict.fromkeys(result.problems))
-    return result
-
-
 def with_rules_of_ours(result: Checked, rules: dict[str, Rule]) -> Checked:
     """Return a result that came from another process with this process's rules in it."""
-    result.findings = [replace(each, rule=rules[each.rule.code]) for each in result.findings]
+
+    def ours(findings: Sequence[Finding]) -> list[Finding]:
+        return [replace(each, rule=rules[each.rule.code]) for each in findings]
+
+    result.findings = ours(result.findings)
+    for fixed in result.fixed.values():
+        fixed.before, fixed.after = ours(fixed.before), ours(fixed.after)
     return result

@@ -14,7 +14,8 @@ from zerograd.static.garbage import Sweeper
 if TYPE_CHECKING:
     from multiprocessing.context import BaseContext
 
-    from zerograd.static.check import Asked, Checked, Checker
+    from zerograd.static.check import Asked, Checker
+    from zerograd.static.checked import Checked
 
 ENOUGH = 1_500_000  # bytes of training code; below that, starting processes takes longer
 CHUNK = 8  # files handed over at a time: neighbours share the modules they import
@@ -100,7 +101,7 @@ def _start(asked: Asked, roots: tuple[str, ...]) -> None:
 
 
 def _check(paths: tuple[str, ...]) -> tuple[Checked, int]:
-    from zerograd.static.check import Checked
+    from zerograd.static.checked import Checked
 
     assert _checker is not None
     result = Checked()
