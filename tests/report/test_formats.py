@@ -111,6 +111,13 @@ def test_the_schema_can_refuse(stale):
         jsonschema.validate(log, official_sarif_schema())
 
 
+def test_sarif_shows_a_rules_page_without_what_only_tests_read(stale):
+    (rule,) = json.loads(written("sarif", [stale]))["runs"][0]["tool"]["driver"]["rules"]
+    markdown = rule["help"]["markdown"]
+    assert "\n```python\n" in markdown and "  # <- ZG101" in markdown
+    assert "```python " not in markdown and "expect:" not in markdown
+
+
 def test_sarif_tells_the_trail_as_a_code_flow(stale):
     (result,) = json.loads(written("sarif", [stale]))["runs"][0]["results"]
     stations = result["codeFlows"][0]["threadFlows"][0]["locations"]

@@ -28,7 +28,7 @@ for inputs, targets in loader:
     # never cleared
 
     loss.backward()
-    optimizer.step()  # expect: ZG101
+    optimizer.step()  # <- ZG101
 ```
 
 The end.

@@ -9,6 +9,7 @@ from io import StringIO
 from zerograd.lifecycle.events import Spot
 from zerograd.report.reporter import Closing
 from zerograd.report.terminal import TerminalReporter
+from zerograd.rules import BY_CODE
 
 
 def text(findings, source, **options):
@@ -37,6 +38,12 @@ def test_the_first_line_is_what_editors_parse(stale, source):
 def test_nothing_found_is_said(source):
     words = Closing("Checked 4 files.")
     assert text([], source, closing=words) == "No findings. Checked 4 files.\n"
+
+
+def test_the_last_line_names_each_rule_once(stale, source):
+    other = replace(stale, rule=BY_CODE["ZG501"])
+    last = text([other, stale, other], source).splitlines()[-1]
+    assert last == "More about a rule: zerograd explain CODE (ZG101, ZG501)"
 
 
 def test_notes_that_nobody_asked_for_are_counted(stale, source):

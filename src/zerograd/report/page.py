@@ -83,7 +83,6 @@ def _code(block: list[str], paint: Paint) -> list[str]:
 
 
 def _comment_dimmed(line: str, paint: Paint) -> str:
-    line = line.replace("# expect: ", "# <- ")  # what a test reads, said to a person
     code, mark, comment = line.partition("  # ")
     if line.lstrip().startswith("#"):
         return paint.dim(line)

@@ -146,8 +146,9 @@ class TerminalReporter:
         kinds = ", ".join(_count(counts[kind], kind.value) for kind in Severity if counts[kind])
         fixable = sum(finding.fix is not None for finding in findings)
         fixes = f", {fixable} fixable with --fix" if fixable else ""
-        code = findings[0].rule.code
-        more = self._paint.dim(f"More about a rule: zerograd explain {code}")
+        codes = sorted({finding.rule.code for finding in findings})
+        named = codes[0] if len(codes) == 1 else f"CODE ({', '.join(codes)})"
+        more = self._paint.dim(f"More about a rule: zerograd explain {named}")
         ended = f" {closing.ended}." if closing.ended else ""
         return f"{self._paint.bold(f'Found {kinds}')}{hidden}{fixes}.{words}{ended}\n{more}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module, resources
 
 from zerograd.lifecycle.rule import Rule
@@ -40,6 +41,12 @@ def sentence(rule: Rule) -> str:
 
 
 def page(rule: Rule) -> str | None:
-    """Return the rule's page as Markdown, or None where it has none."""
+    """Return the rule's page as Markdown, or None where it has none.
+
+    What tells the tests which block is bad, and where, is said to a person or left out.
+    """
     file = resources.files("zerograd.rules") / f"{module_name(rule)}.md"
-    return file.read_text(encoding="utf-8") if file.is_file() else None
+    if not file.is_file():
+        return None
+    text = file.read_text(encoding="utf-8").replace("  # expect: ", "  # <- ")
+    return re.sub(r"^(\s*```\w+) [^\n`]+$", r"\1", text, flags=re.MULTILINE)

@@ -76,7 +76,8 @@ def _unknown(word: str, where: str) -> UnknownRuleError:
 def _nearest(word: str) -> list[Rule]:
     names = {rule.code.lower(): rule for rule in ALL_RULES}
     names |= {rule.name: rule for rule in ALL_RULES}
+    starts = [rule for rule in ALL_RULES if word and rule.code.startswith(word.strip().upper())]
     # a part of a name is nearer than a slip of the pen: "stale", "window"
     parts = [rule for rule in ALL_RULES if len(word) > 2 and _as_name(word) in rule.name]
     close = [names[name] for name in get_close_matches(_as_name(word), names, n=4, cutoff=0.5)]
-    return list(dict.fromkeys([*parts, *close]))[:_NEAREST]
+    return list(dict.fromkeys([*starts, *parts, *close]))[:_NEAREST]
