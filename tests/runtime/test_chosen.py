@@ -29,11 +29,11 @@ METHOD = """
 """
 
 
-def is_chosen(text, tmp_path):
+def is_chosen(text, tmp_path, *, may_leave=True):
     path = tmp_path / "loop.py"
     path.write_text(dedent(text), encoding="utf-8")
     line = next(n for n, each in enumerate(path.read_text().splitlines(), 1) if "# here" in each)
-    return is_chosen_at(Spot(str(path), line))
+    return is_chosen_at(Spot(str(path), line), may_leave=may_leave)
 
 
 @pytest.mark.parametrize(

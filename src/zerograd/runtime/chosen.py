@@ -30,31 +30,37 @@ _CHANCE = re.compile(r"^rand|random|uniform|bernoulli|choice")
 _OF_THE_LOOP = re.compile(r"accum|sync|step|update|window|last|first|end|idx|index|iter|epoch|^i$")
 
 
-def is_chosen() -> bool:
-    """Is the clear or step that goes on under a condition on what its round has computed?"""
+def is_chosen(*, may_leave: bool = False) -> bool:
+    """Is the clear or step that goes on under a condition on what its round has computed?
+
+    Args:
+        may_leave: whether such a condition may also end the round before it. That keeps a step
+            from a batch; a clear after it drops the batches that stay.
+    """
     for caller in chain_here(with_libraries=True):
         if not kind_of_is_user(caller.code.co_filename):
             return False
         around = nodes_around(caller.code, caller.line)
-        if _asks(around, caller.line):
+        if _asks(around, caller.line, may_leave):
             return True
         if loops_among(around) or _goes_backward(around[:1]):
             return False  # farther out, the loss is under the same conditions
     return False
 
 
-def is_chosen_at(spot: Spot) -> bool:
+def is_chosen_at(spot: Spot, *, may_leave: bool = False) -> bool:
     """Is a clear by hand, in no call, under such a condition?"""
-    return spot.cell is None and _asks(nodes_at(spot), spot.line)
+    return spot.cell is None and _asks(nodes_at(spot), spot.line, may_leave)
 
 
-def _asks(around: list[ast.AST], line: int) -> bool:
+def _asks(around: list[ast.AST], line: int, may_leave: bool) -> bool:
     tests = [
         each.test
         for each in around
         if isinstance(each, ast.If) and not _goes_backward(_taken(each, line))
     ]
-    tests += [each.test for part in around for each in _ways_out(part, line)]
+    if may_leave:
+        tests += [each.test for part in around for each in _ways_out(part, line)]
     if not tests:
         return False
     computed = _computed(around)

@@ -168,7 +168,7 @@ class Steps:
                 site.text,
                 scaler=scaler,
                 counted=is_counted(),
-                chosen=is_chosen(),
+                chosen=is_chosen(may_leave=True),
                 scope=site.scope,
             )
             call = recorder.call_here(ride.STEP, plain) if plain is not None else None
