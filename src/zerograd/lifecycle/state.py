@@ -71,6 +71,7 @@ class BucketState(NamedTuple):
     unscaled: str = ""  # the scaler that took its factor out since the last clear
     lost: Drop | None = None
     stepped: frozenset[str] = frozenset()  # owners that have stepped in this activation of the loop
+    earlier: frozenset[str] = frozenset()  # owners that have stepped in one before
     awaiting: frozenset[str] = frozenset()  # owners stepped through a scaler, update still due
     halfway: frozenset[str] = frozenset()  # owners that a scaler has unscaled, update still due
     due: str = ""  # the scaler that owes this update

@@ -54,7 +54,8 @@ class Transitions:
     def forgotten(self, number: int) -> int:
         """Return the state of which nothing is known but who has stepped, and that a loss was."""
         state = self.states[number][0]
-        return self.number(UNKNOWN._replace(stepped=state.stepped, seen=state.seen), Doubt.NONE)
+        after = UNKNOWN._replace(stepped=state.stepped, earlier=state.earlier, seen=state.seen)
+        return self.number(after, Doubt.NONE)
 
     def doubted(self, number: int, doubt: Doubt) -> int:
         """Return the state, and that it is no surer than that."""
@@ -82,8 +83,12 @@ class Transitions:
         if known is None:
             state, doubt = self.states[number]
             known = number
-            if state.stepped & steppers:
-                known = self.number(state._replace(stepped=state.stepped - steppers), doubt)
+            before = state.stepped & steppers
+            if before:
+                after = state._replace(
+                    stepped=state.stepped - before, earlier=state.earlier | before
+                )
+                known = self.number(after, doubt)
             self._others[steppers, number] = known
         return known
 

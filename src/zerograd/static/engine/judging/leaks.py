@@ -39,10 +39,17 @@ class Leaks(Telling):
                 for number, literals in self._flow.reached[id(node)].get(bucket, ())
             ]
             judged = [each for each in reached if event.owner in each[0].stepped]
-            after = [
-                (advance(state, event, bucket), literals) for state, literals in judged or reached
+            # What is left before a loop inside comes to its first round alone, but every time.
+            entered = [
+                (state, literals)
+                for state, literals in reached
+                if event.owner in state.earlier - state.stepped
             ]
-            leaks = [state for state, _ in after if _is_suspected(state, event.owner)]
+            for chosen in (judged or reached, entered):
+                after = [(advance(state, event, bucket), literals) for state, literals in chosen]
+                leaks = [state for state, _ in after if _is_suspected(state, event.owner)]
+                if leaks:
+                    break
             if leaks and self._is_confirmed(bucket, node.spot):
                 left = leaks[0].suspicion
                 meant = left is not None and self._is_meant_for(left.left.spot, node)
