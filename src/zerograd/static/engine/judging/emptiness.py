@@ -21,6 +21,7 @@ from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening, Loop
 from zerograd.static.engine.identity.keys import touches
 from zerograd.static.engine.judging.bare import is_for_runs_without_scaler
+from zerograd.static.engine.judging.same import is_the_same_one
 from zerograd.static.engine.judging.workers import has_workers
 from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.engine.text.words import is_loss_name, is_scaler_name
@@ -52,7 +53,7 @@ def is_open(
     picked = step.optimizer is not None and step.optimizer.picked
     if code in NEEDS_CERTAINTY and (picked or "[*]" in step.event.owner):
         # one of several, and not always the same one
-        return code != "ZG102" or not _is_the_same_one(step, verdict, buckets)
+        return code != "ZG102" or not is_the_same_one(step, verdict, buckets)
     raised = verdict.condition is not None and verdict.condition[0].startswith(RAISED)
     if raised and code in NEEDS_CERTAINTY:
         return True  # who catches, and drops what there was, lets the round go on with nothing
@@ -168,40 +169,6 @@ def _adds_a_term(part: ast.AST, names: set[str]) -> bool:
         return False
     own = names & {path_of(to) for to in part.targets}
     return any(isinstance(each, ast.Name) and each.id in own for each in ast.walk(part.value))
-
-
-def _is_the_same_one(step: Happening, verdict: Verdict, buckets: Buckets) -> bool:
-    """Is what was cleared the one that steps: the same name, and no index that may differ?
-
-    A network and its optimizer that are looked up alike, `nets[i]` and `opts[i]`, go together.
-    """
-    lost = verdict.state.lost
-    mine = _receiver(step)
-    others = [
-        _receiver(each)
-        for each in buckets.happenings
-        if lost is not None and each.spot == lost.clear
-    ]
-    return bool(others) and all(
-        other == mine
-        or _index(other) == _index(mine) != ""
-        or ("[" not in other + mine and other.split(".")[0] == mine.split(".")[0])
-        for other in others
-    )
-
-
-def _index(receiver: str) -> str:
-    """Return how it is looked up: of `self.nets[kind][i]`, `[kind][i]`."""
-    return receiver[receiver.index("[") :] if receiver.endswith("]") else ""
-
-
-def _receiver(each: Happening) -> str:
-    call = each.node
-    if each.scaler and each.kind is EventKind.STEP and isinstance(call, ast.Call) and call.args:
-        return each.unit.source.segment(call.args[0])
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
-        return each.unit.source.segment(call.func.value)
-    return each.name or path_of(call)
 
 
 def _is_told_which(step: Happening) -> bool:
