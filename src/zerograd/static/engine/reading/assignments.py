@@ -55,6 +55,8 @@ def assign(frame: Frame, node: ast.Assign) -> None:
     if frame.no_grad and type(value) is Tensor and type(node.value) in _COMPUTING:
         value = Tensor()  # whatever it is computed from, nothing goes back through it
     if type(node.value) is not ast.Call:
+        if _makes_networks(frame, node, value):
+            value = MADE
         for target in node.targets:
             _store(frame, node, target, value, node.value)
         return
@@ -110,6 +112,16 @@ def _makes_a_network(frame: Frame, node: ast.Assign, made: ast.Call, value: Valu
     if all(frame.asks_parameters_of(path) for path in given):
         return not frame.asks_parameters_of(called)
     return not is_network_name(called) and all(map(is_called_a_network, given))
+
+
+def _makes_networks(frame: Frame, node: ast.Assign, value: Value) -> bool:
+    """`nets = [make() for _ in range(5)]`: does an unseen function give each of them?"""
+    made = node.value.elt if type(node.value) is ast.ListComp else None
+    if type(made) is not ast.Call or not isinstance(value, Several) or not value.open:
+        return False
+    if len(value.items) == 1 and value.items[0] in UNSEEN:
+        return all(is_called_a_network(path_of(target)) for target in node.targets)
+    return len(value.items) == 1 and _makes_a_network(frame, node, made, value.items[0])
 
 
 def _optimizer_over(frame: Frame, made: ast.Call) -> Optimizer | None:

@@ -154,10 +154,9 @@ def _dict(frame: Frame, node: ast.Dict) -> Value:
         if key is None:
             if isinstance(value, Mapping):
                 items.update(value.items)
-        elif isinstance(key, ast.Constant):
-            items[key.value] = value
         else:
-            items[("?", number)] = value
+            known = evaluate(frame, key)
+            items[known.value if isinstance(known, Constant) else ("?", number)] = value
     return Mapping(items)
 
 
