@@ -48,12 +48,19 @@ def covers(key: str, bucket: str) -> bool:
 
     >>> covers("net", "net.head"), covers("nets[*]", "nets[0]"), covers("net.head", "net")
     (True, True, False)
+    >>> covers("all[*].actor", "all[0].actor.head"), covers("all[*].actor", "all[0].critic")
+    (True, False)
     """
     if bucket == key or bucket.startswith(f"{key}.") or bucket.startswith(f"{key}["):
         return True
     if "[*]" in key:
-        base = key.split("[*]", 1)[0]
-        return bucket.startswith(f"{base}[")
+        base, _, part = key.partition("[*]")
+        if not part.startswith("."):
+            return bucket.startswith(f"{base}[")
+        # of each one a part: `agents[*].critic` is nothing to `agents[0].actor`
+        place = bucket.removeprefix(base)
+        own = place != bucket and place.startswith("[")
+        return own and covers(part, place.partition("]")[2])
     return False
 
 
