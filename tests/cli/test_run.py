@@ -32,6 +32,18 @@ for step in range(4):
 print("trained", round(net.weight.sum().item(), 4))
 sys.exit(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
 """
+LEAKS = """
+import torch
+maker, judge = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+g = torch.optim.SGD(maker.parameters(), lr=0.1)
+d = torch.optim.SGD(judge.parameters(), lr=0.1)
+judge(maker(torch.ones(1, 2))).sum().backward()
+g.step()
+judge(torch.ones(1, 2)).sum().backward()
+# what the first loss left in the judge is used here
+d.step()
+print("end")
+"""
 CLEARS = FORGETS.replace("    opt.step()", "    opt.step()\n    opt.zero_grad()")
 
 
@@ -121,6 +133,16 @@ def test_policies(tmp_path: Path) -> None:
     assert "GradientError" in raised.stderr and "line 8, in <module>" in raised.stderr
     frames = [line for line in raised.stderr.splitlines() if line.lstrip().startswith("File ")]
     assert not [line for line in frames if os.sep + "zerograd" + os.sep in line]
+
+
+def test_a_finding_of_the_end_is_in_the_report_though_nothing_is_left_to_raise_it(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, leaks=LEAKS)
+    done = call(*RUN, "--policy", "raise", "leaks.py", cwd=tmp_path)
+    assert done.returncode == 1 and done.stdout == "end\n"
+    assert done.stderr.startswith("leaks.py:10:1: ZG201 leaked-gradient\n")
+    assert "Found 1 error. Watched 2 steps." in done.stderr
 
 
 def test_warnings_as_errors_stop_at_the_users_line(tmp_path: Path) -> None:

@@ -74,6 +74,39 @@ def test_raise_raises_at_the_offending_line_before_the_step_is_taken():
     assert caught.value.exit_code == 1
 
 
+def step_both(g, d, generator, judge):
+    """One round of a GAN in which what the generator's loss leaves in the judge is not cleared."""
+    g.zero_grad()
+    judge(generator(torch.ones(1, 2))).sum().backward()
+    g.step()
+    judge(torch.ones(1, 2)).sum().backward()
+    d.step()
+    d.zero_grad()
+
+
+def gan():
+    generator, judge = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+    g = torch.optim.SGD(generator.parameters(), lr=0.1)
+    return g, torch.optim.SGD(judge.parameters(), lr=0.1), generator, judge
+
+
+def test_a_leak_is_raised_at_the_step_it_goes_into_the_next_time_and_not_within_a_backward():
+    parts = gan()
+    with watch(policy="raise"):
+        step_both(*parts)
+        with pytest.raises(GradientError, match="ZG201") as caught:
+            step_both(*parts)
+    lines = [entry.lineno + 1 for entry in caught.traceback if entry.name == "step_both"]
+    assert lines == [caught.value.finding.spot.line]
+    assert "backward" not in [entry.name for entry in caught.traceback]
+
+
+def test_a_leak_that_nothing_comes_after_is_raised_as_the_watch_ends():
+    with pytest.raises(GradientError, match="ZG201"), watch(policy="raise") as watching:
+        step_both(*gan())
+    assert [finding.rule.code for finding in watching.findings] == ["ZG201"]
+
+
 def test_the_first_finding_comes_with_the_second_step():
     seen = []
     model, optimizer = parts()

@@ -147,6 +147,10 @@ class Ledger:
             self._explain(("ZG201", finding.spot), owner)
         self._tell(finding)
 
+    def owner_of(self, finding: Finding) -> str:
+        """Return whose fault it is, by our own name; "" once another finding explains it."""
+        return self._owners[finding.key] if finding.key in self._found else ""
+
     def _explain(self, key: tuple[str, Spot], owner: str) -> None:
         """Take back a finding that the clear which is missing there explains as well."""
         if key in self._found and self._owners[key] == owner:

@@ -9,6 +9,7 @@ in a process before its first event, so data-loader workers cost nothing.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sys
 import threading
@@ -17,6 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zerograd.errors import GradientError
 from zerograd.runtime.aloud import say
 from zerograd.runtime.exits import Exits
 from zerograd.runtime.on_import import when_torch_is_imported
@@ -252,7 +254,8 @@ class WatchedProcess:
     def finish(self, exit_code: int | None = None) -> None:
         """Take the watch off and write down the rest. A second call does nothing."""
         if self._watch is not None:
-            self._watch.stop()
+            with contextlib.suppress(GradientError):  # the script has ended: the report says it
+                self._watch.stop()
         if self._pid == os.getpid():
             self._stop.set()
             self.save(done=True, exit_code=exit_code)

@@ -79,6 +79,7 @@ class Recorder(Feeding):
         self.held_as: dict[str, str] = {}  # owners by the variables that held them early on
         self.may_ride = lambda: not self.replicas and not self.owners.has_news
         self.set_canary = self._set_canary
+        self.before_step: Callable[[str], None] = lambda owner: None
         self._wants = wants
         self.others: Others | None = trace if isinstance(trace, Others) else None
         # The guard hands each call to the part that hears it, with no frame in between.

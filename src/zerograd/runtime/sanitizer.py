@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from zerograd.errors import GradientError, GradientWarning, UsageError
+from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.state import BucketState
 from zerograd.rules import ALL_RULES
@@ -47,7 +48,8 @@ class Sanitizer:
     Args:
         objects: models and optimizers to watch; all of the process if there are none.
         policy: "warn" issues a GradientWarning at the user's line, "raise" raises
-            GradientError there, "collect" only keeps the findings.
+            GradientError there (where a fault is known only later, at the next step of that
+            optimizer), "collect" only keeps the findings.
         select: rules to tell of, by code, beginning of a code, or name.
         ignore: rules not to tell of.
         show_notes: tell of notes too.
@@ -87,6 +89,7 @@ class Sanitizer:
         self._user_error: BaseException | None = None
         self._not_due: frozenset[str] = frozenset()  # since an exception has ended the program
         self._failure = ""
+        self._due: list[Finding] = []  # to be raised at a line of the user's
         self._ledger = Ledger(shown, self._tell, self._objects.models)
         self._recorder: Recorder | None = None
         self._guard: Guard | None = None
@@ -159,6 +162,9 @@ class Sanitizer:
             hooks.remove(guard)
         if self._recorder is not None:
             guard.run(functools.partial(self._recorder.finish, not_due=self._not_due))
+        due, self._due = self._due, []
+        if due and self._user_error is None:
+            ledger.stop_training(due[0])
 
     def abandon(self) -> None:
         """Stop without a last judgement: a forked child leaves its parent's watch behind."""
@@ -227,6 +233,7 @@ class Sanitizer:
             trace=self._trace,
             word=self._ledger.in_users_names,
         )
+        recorder.before_step = self._raise_due
         self._ledger.recorder = recorder
         return recorder
 
@@ -242,7 +249,20 @@ class Sanitizer:
         if self._policy == "warn":
             ledger.warn(finding)
         elif self._policy == "raise":
-            ledger.stop_training(finding)
+            # After a backward torch cleans up, and at the end there is more to be told.
+            if EventKind.BACKWARD in finding.rule.on or not self._runs:
+                self._due.append(finding)
+            else:
+                ledger.stop_training(finding)
+
+    def _raise_due(self, owner: str) -> None:
+        """Raise what is known of this optimizer by now, before it steps once more."""
+        for finding in self._due:
+            if self._ledger.owner_of(finding) in (owner, ""):
+                self._due.remove(finding)
+                if self._ledger.owner_of(finding):
+                    ledger.stop_training(finding)
+                return
 
     def _is_on_purpose(self, error: Exception) -> bool:
         return isinstance(error, (GradientError, GradientWarning)) or error is self._user_error

@@ -55,6 +55,7 @@ class Steps:
         owner = recorder.owners.of(optimizer, backwards.around() is not None)
         if owner is None:
             return
+        recorder.before_step(owner.name)
         site = recorder.sites.here(3)
         if self._is_for_others(site):
             return
