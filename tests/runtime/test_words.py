@@ -49,6 +49,40 @@ def test_one_name_for_two_optimizers_is_no_name():
     assert {each.message.partition(" ")[0] for each in watching.findings} == {"opt_one.step()"}
 
 
+def test_a_clear_outside_of_a_closure_is_told_in_words_of_its_own_and_steps_are_the_users():
+    model, inputs = nn.Linear(2, 1), torch.randn(8, 2)
+    opt = torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=4)
+
+    def closure():
+        loss = (model(inputs) - inputs.sum(1, keepdim=True)).pow(2).mean()
+        loss.backward()
+        return loss
+
+    with watch(policy="collect") as watching:
+        for _ in range(3):
+            opt.zero_grad()
+            opt.step(closure)
+    (finding,) = watching.findings
+    assert finding.rule.code == "ZG101" and "calls its closure several times" in finding.message
+    assert finding.advice == "call opt.zero_grad() first thing in the closure"
+    assert finding.trail[1].text == "next call of the closure: adds onto them"
+    assert watching.steps == 3 and finding.live.count > 3
+
+
+def test_a_step_above_its_backward_is_told_to_go_below_it():
+    model = nn.Linear(2, 1)
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(policy="collect") as watching:
+        for _ in range(4):
+            opt.zero_grad()
+            loss = model(torch.ones(1, 2)).sum()
+            opt.step()
+            loss.backward()
+    (finding,) = watching.findings
+    assert finding.rule.code == "ZG102" and finding.advice == "call opt.step() after backward()"
+    assert finding.message.startswith("opt.step() comes before the backward() it is meant for")
+
+
 # Weights that are updated by hand.
 
 

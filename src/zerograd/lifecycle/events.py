@@ -62,7 +62,9 @@ class Event:
     empties: frozenset[str] = frozenset()  # CLEAR: the owners all of whose buckets it emptied
     scaler: str = ""  # the loss scaler it went through: scale, unscale_, step, update
     to_none: bool = True  # CLEAR: to None, else to zero
-    inside: bool = False  # CLEAR: within a method of the optimizer itself (SAM, closures)
+    # CLEAR: within a method of the optimizer itself (SAM, closures)
+    # STEP: within a step under way, which calls its closure again
+    inside: bool = False
     leaf: bool = False  # the bucket is an input, latent or perturbation, its use the step
     averaged: bool | None = None  # BACKWARD: was the loss divided or weighted? None: not known
     synchronised: bool = False  # BACKWARD: it all-reduced over ranks

@@ -10,6 +10,8 @@ from zerograd.lifecycle.events import Event, Spot
 from zerograd.lifecycle.rule import Rule
 from zerograd.lifecycle.state import BucketState
 
+# In a trail, where the loop has come round, or a closure is called again.
+NEXT_ROUND, NEXT_CALL = "next iteration: ", "next call of the closure: "
 _ALL_BUT_ALL = 0.995  # past that a share would be rounded to 100 %
 
 
@@ -162,7 +164,7 @@ def explain(
     for spot, text in stations:
         back = previous is not None and spot.path == previous.path and spot.line < previous.line
         # Going back up the file means that the loop has come round.
-        words = f"next iteration: {text}" if back else text
+        words = f"{NEXT_ROUND}{text}" if back else text
         code = (event.text if spot == event.spot else "") or code_at(spot)
         trail.append(TrailStep(spot, words, code))
         previous = spot

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from zerograd.lifecycle.events import Spot
-from zerograd.lifecycle.findings import Finding, Live, TrailStep
+from zerograd.lifecycle.findings import NEXT_CALL, NEXT_ROUND, Finding, Live, TrailStep
 from zerograd.lifecycle.rule import Severity
 from zerograd.report.excerpt import Source, excerpt, read_source, visible
 from zerograd.report.reporter import NOTHING_MORE, Closing
 
-_ROUND = "next iteration: "  # how a trail says that the loop has come round
 _LABEL = "  {:<6}"
 _MOST_PARAMETERS = 3
 
@@ -98,11 +97,11 @@ class TerminalReporter:
         lines: list[str] = []
         for number, station in enumerate(finding.trail):
             place, words = _place(station.spot, finding.spot), visible(station.text)
-            again = words.startswith(_ROUND)
-            words = words.removeprefix(_ROUND)
+            again = next((each for each in (NEXT_ROUND, NEXT_CALL) if words.startswith(each)), "")
+            words = words.removeprefix(again)
             code = visible(station.code or self._statement(station))
             start = "→ " if number else ""
-            start += _ROUND if again else ""
+            start += again
             text = f"{start}{place} " + (f"`{code}` " if code else "") + words
             lines += self._labelled("how" if number == 0 else "", text)
         return lines

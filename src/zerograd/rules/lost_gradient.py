@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zerograd.lifecycle.events import Event, EventKind
+from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.rule import Over, Rule, RuleKind, Severity, Story, Witness
 from zerograd.lifecycle.state import BucketState, Phase
 
@@ -37,6 +40,17 @@ def _tells(before: BucketState, event: Event) -> Story:
 
 def _is_in(scope: tuple[int, int] | None, line: int) -> bool:
     return scope is None or scope[0] <= line <= scope[1]
+
+
+def too_soon(finding: Finding) -> Finding:
+    """A step that stands above its backward: the order of these two is the fault, not the clear."""
+    owner = finding.owner
+    return replace(
+        finding,
+        message=f"{owner}.step() comes before the backward() it is meant for, "
+        "and what that fills is cleared, unused",
+        advice=f"call {owner}.step() after backward()",
+    )
 
 
 RULE = Rule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zerograd.lifecycle.events import Event, EventKind
-from zerograd.lifecycle.findings import Finding
+from zerograd.lifecycle.findings import NEXT_CALL, NEXT_ROUND, Finding
 from zerograd.lifecycle.rule import Rule, RuleKind, Severity, Story, Witness
 from zerograd.lifecycle.state import BucketState, Phase
 from zerograd.rules.trails import tell_growth
@@ -33,6 +33,19 @@ def by_hand(finding: Finding) -> Finding:
         finding,
         message=f"the update of {finding.owner} uses gradients that an earlier update already used",
         advice=f"clear {finding.owner}.grad after each update",
+    )
+
+
+def in_closure(finding: Finding) -> Finding:
+    """Return the finding in the words for a step that calls its closure several times."""
+    owner = finding.owner
+    trail = [replace(each, text=each.text.replace(NEXT_ROUND, NEXT_CALL)) for each in finding.trail]
+    return replace(
+        finding,
+        message=f"{owner}.step() calls its closure several times, "
+        "and each call adds onto the gradients of the one before",
+        advice=f"call {owner}.zero_grad() first thing in the closure",
+        trail=tuple(trail),
     )
 
 

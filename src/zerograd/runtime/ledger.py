@@ -17,7 +17,8 @@ from zerograd.lifecycle.allow import Allowance, read_allowances
 from zerograd.lifecycle.events import Event, EventKind, Spot
 from zerograd.lifecycle.findings import Finding, Live, TrailStep, in_order
 from zerograd.lifecycle.rule import Severity
-from zerograd.rules.stale_gradient import by_hand
+from zerograd.rules.lost_gradient import too_soon
+from zerograd.rules.stale_gradient import by_hand, in_closure
 from zerograd.runtime import hand_work
 from zerograd.runtime.buckets import Bucket
 from zerograd.runtime.callers import is_in_every_turn
@@ -231,6 +232,8 @@ class Ledger:
         word = self._in_words_of
         if finding.owner.startswith("bucket#"):
             finding = by_hand(finding)
+        elif event is not None:
+            finding = _as_it_stands(finding, event)
         trail = tuple(
             TrailStep(step.spot, word(step.text), step.code or _line_at(step.spot))
             for step in finding.trail
@@ -350,6 +353,15 @@ def describe(finding: Finding) -> str:
     live = finding.live or Live()
     share = f" ({live.leftover})" if live.leftover else ""
     return f"{finding.rule.code} {finding.rule.name}: {finding.message}{share}; {finding.advice}"
+
+
+def _as_it_stands(finding: Finding, event: Event) -> Finding:
+    """Return the finding in words of its own where the usual ones would lead astray."""
+    if finding.rule.code == "ZG102" and finding.spot == event.spot:
+        return too_soon(finding)
+    if finding.rule.code == "ZG101" and event.inside:
+        return in_closure(finding)
+    return finding
 
 
 def warn(finding: Finding) -> None:

@@ -32,6 +32,7 @@ class _Open:
     waits: bool = False  # hooks of the user's come before it, which may clear what it would use
     closure: CodeType | None = None
     backwards: int = 0  # heard before its closure was last called
+    calls: int = 0  # of its closure that have returned
 
 
 class Steps:
@@ -125,7 +126,8 @@ class Steps:
             return
         for each in stack:
             if each.number == id(optimizer):
-                self._take(owner, optimizer, each.site)
+                self._take(owner, optimizer, each.site, is_again=each.calls > 0)
+                each.calls += 1
                 each.backwards = self._recorder.counts[ride.BACKWARD]
                 return
             if each.owner.mask & owner.mask:
@@ -153,11 +155,17 @@ class Steps:
                         self._recorder.looks.remember(bucket)
 
     def feed(
-        self, kind: EventKind, owner: Owner, site: Site, scaler: str, plain: Any = None
+        self,
+        kind: EventKind,
+        owner: Owner,
+        site: Site,
+        scaler: str,
+        plain: Any = None,
+        is_again: bool = False,
     ) -> None:
         """Feed a step; `plain` is the optimizer if the call can be known again by it."""
         recorder = self._recorder
-        key = (kind, site, owner.name, owner.mask, scaler)
+        key = (kind, site, owner.name, owner.mask, scaler, is_again)
         symbol = recorder.symbols.get(key)
         if symbol is None:
             names = recorder.names_of(owner.mask)
@@ -168,6 +176,7 @@ class Steps:
                 names,
                 site.text,
                 scaler=scaler,
+                inside=is_again,
                 counted=is_counted(),
                 chosen=is_chosen(may_leave=True),
                 scope=site.scope,
@@ -180,10 +189,17 @@ class Steps:
             recorder.feed(symbol)
 
     def _take(
-        self, owner: Owner, optimizer: Optimizer, site: Site, *, is_plain: bool = False
+        self,
+        owner: Owner,
+        optimizer: Optimizer,
+        site: Site,
+        *,
+        is_plain: bool = False,
+        is_again: bool = False,
     ) -> None:
+        """Take a step, or what a further call of its closure makes of it (`is_again`)."""
         recorder = self._recorder
-        recorder.counts[ride.STEP] += 1
+        recorder.counts[ride.STEP] += not is_again
         opened = recorder.backwards.around()
         if opened is None:
             thread = threading.get_ident()
@@ -197,6 +213,6 @@ class Steps:
             return
         scaler = recorder.scaling.around(optimizer) if recorder.scaling else ""
         plain = optimizer if is_plain and not scaler else None
-        self.feed(EventKind.STEP, owner, site, scaler, plain)
+        self.feed(EventKind.STEP, owner, site, scaler, plain, is_again)
         if recorder.replicas:
             recorder.replicas.at_step(owner.mask)

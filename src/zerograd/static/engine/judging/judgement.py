@@ -12,12 +12,14 @@ from zerograd.lifecycle.rule import Rule
 from zerograd.lifecycle.state import INITIAL, BucketState, Drop
 from zerograd.lifecycle.verdicts import Literal, Verdict, judge_set
 from zerograd.rules import BY_CODE
+from zerograd.rules.lost_gradient import too_soon
 from zerograd.rules.scaler_bypassed import (
     NEVER_SCALED,
     SCALE_IT,
     UNSCALE_BEFORE,
     UNSCALED_AFTER,
 )
+from zerograd.rules.stale_gradient import in_closure
 from zerograd.static.engine.flow.closures import repeats
 from zerograd.static.engine.identity.conditions import SYNC
 from zerograd.static.engine.identity.ir import Block, Doubt, Happening, Loop
@@ -39,11 +41,7 @@ from zerograd.static.engine.judging.plausible import (
     is_put_elsewhere,
 )
 from zerograd.static.engine.judging.rows import Rows, needs_an_exception
-from zerograd.static.engine.judging.telling import (
-    told_of_closure,
-    told_of_last_round,
-    told_too_soon,
-)
+from zerograd.static.engine.judging.telling import told_of_last_round
 from zerograd.static.engine.judging.unscaled import (
     States,
     clipped_before,
@@ -164,7 +162,7 @@ class Judgement(Leaks):
         late = None if sure & _TOO_SOON or self._is_doubted(node) else self._losses.misplaced(node)
         if late is not None:
             told = self._finding(node, "ZG102", BucketState(lost=late), True)
-            yield told_too_soon(replace(told, spot=node.spot))
+            yield too_soon(replace(told, spot=node.spot))
         if sure.isdisjoint(("ZG101", "ZG402")):
             leaked = list(self._leaked(node))
             yield from leaked or self._works_against(node)
@@ -311,8 +309,8 @@ class Judgement(Leaks):
             if late is not None:  # the order of these two is the fault, wherever they are written
                 finding = replace(finding, spot=node.spot)
             if code == "ZG102" and finding.spot == node.spot:
-                finding = told_too_soon(finding)
-            yield told_of_closure(finding) if code == "ZG101" and repeats(node) else finding
+                finding = too_soon(finding)
+            yield in_closure(finding) if code == "ZG101" and repeats(node) else finding
 
     def _verdicts(
         self, node: Happening, held: dict[str, States], rules: list[Rule]
