@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from zerograd.bench.measure import Row, advise
 from zerograd.cli.main import main
 
 FACTORY = """
@@ -31,6 +32,15 @@ def nonsense():
 def bad_loss():
     model = nn.Linear(4, 4)
     return model, lambda: model(torch.ones(1, 4))
+
+def fails():
+    return helper()
+
+def helper():
+    raise KeyError("no such size")
+
+def loss_fails():
+    return nn.Linear(4, 4), helper
 
 number = 3
 """
@@ -59,7 +69,7 @@ def test_text_shows_every_policy_and_ends_with_a_sentence(project, capsys):
     assert "fill ceiling" in lines[1]
     for policy in ("none", "none (again)", "zero", "arena", "in backward"):
         assert any(line.startswith(policy + " ") for line in lines)
-    assert lines[-1].endswith(".") and "None" in lines[-1]
+    assert lines[-1].endswith(".") and ("None" in lines[-1] or "Too noisy" in lines[-1])
 
 
 def test_json_holds_every_number(project, capsys):
@@ -87,6 +97,50 @@ def test_a_model_without_a_loss_is_measured_as_far_as_it_goes(project, capsys):
     )
     assert code == 0
     assert "no loss" in out
+    assert "apart" not in out, "nothing was compared"
+
+
+@pytest.mark.parametrize(
+    ("factory", "what", "frames"),
+    [("fails", "fails()", ["fails", "helper"]), ("loss_fails", "the loss", ["helper"])],
+)
+def test_code_of_the_user_that_raises_is_named_with_its_own_frames(
+    project, capsys, factory, what, frames
+):
+    code, out, err = bench(capsys, "--model", f"factories:{factory}", "--device", "cpu")
+    assert code == 2 and out == ""
+    first, *rest = err.splitlines()
+    assert first == (
+        f"zerograd: --model factories:{factory}: {what} raised KeyError: 'no such size'"
+    )
+    assert [line.split()[-1] for line in rest if line.startswith("  File ")] == frames
+
+
+def test_a_module_that_raises_is_named_with_its_own_frame(project, capsys):
+    (project / "broken_model.py").write_text("size = {}['width']\n")
+    code, _, err = bench(capsys, "--model", "broken_model:model", "--device", "cpu")
+    assert code == 2
+    assert "importing broken_model raised KeyError: 'width'" in err
+    assert err.count("  File ") == 1
+
+
+def rows(arena: float, arena_with_clip: float) -> list[Row]:
+    return [
+        Row("none", 1.0, None, 1.0, 1.0, 1.0, None),
+        Row("zero", 1.0, None, 1.0, 1.0, 1.0, None),
+        Row("arena", 1.0, None, 1.0, arena, arena_with_clip, None),
+    ]
+
+
+def test_advice_is_not_given_on_noise():
+    assert "use Step(" in advise(rows(1.0, 0.8), 0.01, 0.01)
+    assert "1.25x faster" in advise(rows(1.0, 0.8), 0.01, 0.01)
+    for spreads in ((0.01, 0.06), (0.06, 0.01)):
+        said = advise(rows(1.0, 0.8), *spreads)
+        assert said.startswith("Too noisy to say: two equal measurements lay 6% apart")
+        assert "use Step(" not in said and "None" not in said
+    # within twice the noise of its own column a difference is none
+    assert advise(rows(1.0, 0.93), 0.0, 0.04).startswith("Clear to None, the torch default")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from zerograd.bench.clock import PeakMemory, fill_bytes_per_second, median_secon
 from zerograd.bench.policies import POLICIES, Policy
 from zerograd.bench.workloads import Workload, make_workload
 
+MOST_APART = 0.05  # two equal measurements that lie farther apart allow no advice
+
 
 @dataclass
 class Row:
@@ -40,7 +42,9 @@ class Report:
     gradient_bytes: int
     fill_bytes_per_second: float
     rounds: int
-    spread: float  # how far two equal measurements lay apart, as a share
+    # How far two equal measurements lay apart, as a share; None where no steps were measured.
+    spread: float | None
+    spread_with_clip: float | None
     rows: list[Row]
     advice: str
 
@@ -60,9 +64,9 @@ def measure(
     rows = {
         policy.name: _measure_alone(policy, workload, device, rounds, say) for policy in POLICIES
     }
-    spread = 0.0
+    spread = spread_with_clip = None
     if workload.loss is not None:
-        spread = _measure_steps(workload, device, rounds, rows, say)
+        spread, spread_with_clip = _measure_steps(workload, device, rounds, rows, say)
     listed = list(rows.values())
     return Report(
         model=workload.name,
@@ -74,8 +78,9 @@ def measure(
         fill_bytes_per_second=ceiling,
         rounds=rounds,
         spread=spread,
+        spread_with_clip=spread_with_clip,
         rows=listed,
-        advice=advise(listed, spread),
+        advice=advise(listed, spread, spread_with_clip),
     )
 
 
@@ -107,7 +112,7 @@ def _measure_steps(
     rounds: int,
     rows: dict[str, Row],
     say: Callable[[str], None],
-) -> float:
+) -> tuple[float, float]:
     """Whole steps, one policy after the other in each round, so that drift hits all alike."""
     times: dict[tuple[str, bool], list[float]] = {}
     repeats = 1
@@ -132,24 +137,37 @@ def _measure_steps(
         row.step = statistics.median(times[name, False])
         if (name, True) in times:
             row.step_with_clip = statistics.median(times[name, True])
-    first, again = times["none", False], times["none (again)", False]
+    return _spread(times, clip=False), _spread(times, clip=True)
+
+
+def _spread(times: dict[tuple[str, bool], list[float]], *, clip: bool) -> float:
+    """Return how far the two equal policies lay apart: by rounds or by medians, what is more."""
+    first, again = times["none", clip], times["none (again)", clip]
     ratios = [b / a for a, b in zip(first, again, strict=True)]
-    return abs(statistics.median(ratios) - 1.0)
+    medians = statistics.median(again) / statistics.median(first)
+    return max(abs(statistics.median(ratios) - 1.0), abs(medians - 1.0))
 
 
-def advise(rows: list[Row], spread: float) -> str:
-    """One sentence: what to use, and by how much it differs."""
+def advise(rows: list[Row], spread: float | None, spread_with_clip: float | None) -> str:
+    """One sentence: what to use, and by how much it differs. Noise is not advised on."""
     by_name = {row.policy: row for row in rows}
     none, arena, zero = by_name["none"], by_name["arena"], by_name["zero"]
-    if none.step is None or none.step_with_clip is None or arena.step_with_clip is None:
+    if spread is None or spread_with_clip is None:
         assert arena.clear is not None and zero.clear is not None
         return (
             f"Clear to None, the torch default; where gradients must stay, a GradArena clears "
             f"{zero.clear / arena.clear:.1f}x faster than zeros (whole steps were not measured: "
             "the factory gave no loss)."
         )
-    assert arena.step is not None
-    noise = max(2 * spread, 0.05)
+    assert none.step is not None and none.step_with_clip is not None
+    assert arena.step is not None and arena.step_with_clip is not None
+    apart = max(spread, spread_with_clip)
+    if apart > MOST_APART:
+        return (
+            f"Too noisy to say: two equal measurements lay {apart:.0%} apart. "
+            "Leave the machine alone meanwhile, or measure more --rounds."
+        )
+    noise = max(2 * apart, 0.05)
     gain, loss = none.step_with_clip / arena.step_with_clip, arena.step / none.step
     without = "without clipping clear to None, which gives its memory back"
     if loss > 1.0 + noise:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -54,12 +55,17 @@ def _load(name: str, device: torch.device) -> Workload:
         module = importlib.import_module(module_name)
     except ImportError as error:
         raise UsageError(f"--model {name}: cannot import {module_name} ({error})") from error
+    except Exception as error:
+        raise _raised(name, f"importing {module_name}", error) from error
     finally:
         sys.path.pop(0)
     factory = getattr(module, factory_name, None)
     if not callable(factory):
         raise UsageError(f"--model {name}: {module_name} has no function {factory_name}")
-    made = factory()
+    try:
+        made = factory()
+    except Exception as error:
+        raise _raised(name, f"{factory_name}()", error) from error
     model, loss = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(model, nn.Module) or (loss is not None and not callable(loss)):
         raise UsageError(
@@ -70,12 +76,27 @@ def _load(name: str, device: torch.device) -> Workload:
     if not any(p.requires_grad for p in model.parameters()):
         raise UsageError(f"--model {name}: the model has no parameter that requires a gradient")
     if loss is not None:
-        value = loss()
+        try:
+            value = loss()
+        except Exception as error:
+            raise _raised(name, "the loss", error) from error
         if not isinstance(value, torch.Tensor) or value.numel() != 1 or not value.requires_grad:
             raise UsageError(
                 f"--model {name}: the loss must be one number that requires a gradient"
             )
     return Workload(name, model, loss)
+
+
+def _raised(name: str, what: str, error: Exception) -> UsageError:
+    """Return one line about an error of the user's own code, and the frames that are theirs."""
+    ours = (__file__, "<frozen importlib", importlib.__file__)
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(ours)
+    ]
+    shown = "".join(traceback.format_list(frames)).rstrip()
+    return UsageError(f"--model {name}: {what} raised {type(error).__name__}: {error}\n{shown}")
 
 
 def _tiny(device: torch.device) -> Workload:

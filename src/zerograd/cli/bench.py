@@ -78,7 +78,7 @@ def write_text(report: Report, out: TextIO) -> None:
         f"{report.model} on {report.device}, torch {report.torch}: {report.tensors} gradients, "
         f"{_bytes(report.gradient_bytes)}\n"
         f"fill ceiling {_bytes(report.fill_bytes_per_second)}/s; medians of {report.rounds} "
-        f"rounds, two equal measurements {report.spread:.1%} apart\n\n"
+        f"rounds{_apart(report)}\n\n"
     )
     titles = ("policy", "clear", "of ceiling", "norm+clip", "step", "step+clip", "peak memory")
     rows = [
@@ -101,6 +101,15 @@ def write_text(report: Report, out: TextIO) -> None:
         cells += [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
         out.write("  ".join(cells).rstrip() + "\n")
     out.write(f"\n{report.advice}\n")
+
+
+def _apart(report: Report) -> str:
+    if report.spread is None or report.spread_with_clip is None:
+        return ""
+    return (
+        f", two equal measurements {report.spread:.1%} apart, "
+        f"{report.spread_with_clip:.1%} with clipping"
+    )
 
 
 def _time(seconds: float | None) -> str:
