@@ -355,6 +355,25 @@ def test_standard_input_has_its_lines_in_the_baseline(check, monkeypatch):
         assert said.code == code, said.out
 
 
+@pytest.mark.parametrize("option", ["--select", "--ignore"])
+@pytest.mark.parametrize("word", ["", " , "])
+def test_an_option_that_names_no_rule_is_a_slip(check, option, word):
+    said = check(".", option, word)
+    assert (said.code, said.out) == (2, "")
+    assert f"{option[2:]} {word.strip() or repr('')}: there is no such rule" in said.err
+
+
+def test_empty_standard_input_is_no_training_code(check, monkeypatch):
+    feed(monkeypatch, "")
+    assert check("-").out == "No findings. (1 file read, 0 with training code)\n"
+
+
+def test_settings_of_what_is_not_there_are_not_shown(check):
+    said = check("--show-settings", "nofile.py")
+    assert (said.code, said.out) == (2, "")
+    assert said.err == "zerograd: --show-settings nofile.py: no such file or folder\n"
+
+
 def test_show_settings(check):
     Path("pyproject.toml").write_text(
         '[tool.zerograd]\nselect = ["ZG1"]\nstep = ["advance"]\n'

@@ -20,6 +20,25 @@ def test_text_goes_to_standard_output(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "first in iteration 15, 12 times" in out
 
 
+@pytest.mark.parametrize(("number", "words"), [(1, "1 damaged line "), (2, "2 damaged lines ")])
+def test_damaged_lines_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], number: int, words: str
+) -> None:
+    trace = record(tmp_path / "t.jsonl", 3, right)
+    lines = trace.read_text().splitlines()
+    lines[3:3] = ["[1]"] * number
+    trace.write_text("\n".join(lines) + "\n")
+    assert main(["report", str(trace)]) == 0
+    assert f": {words}passed over.\n" in capsys.readouterr().out
+
+
+def test_help_says_that_findings_do_not_count(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "--help"]) == 0
+    assert "Exit codes: 0 shown, whatever was found in the run" in capsys.readouterr().out
+    assert main(["--help"]) == 0
+    assert "1 findings shown by check or run" in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_run_that_failed_is_not_called_clean(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -113,5 +113,5 @@ def test_words_that_are_no_rule_are_refused(word):
 
 
 def test_the_message_says_which_option():
-    with pytest.raises(UnknownRuleError, match="--select ZG999: there is no such rule"):
+    with pytest.raises(UnknownRuleError, match=r"^select ZG999: there is no such rule"):
         select_rules(["ZG999"])

@@ -37,6 +37,13 @@ def test_a_right_loop_goes_empty_fresh_spent(tmp_path: Path) -> None:
     assert [window.backwards for window in process.lanes[0].windows] == [1, 1, 1]
 
 
+def test_one_of_a_thing_is_not_called_several(tmp_path: Path) -> None:
+    out = StringIO()
+    write_timeline([timeline(tmp_path, right, 1)], out)
+    assert "run: 1 iteration\n" in out.getvalue()
+    assert "opt: 1 window of 1 backward\n" in out.getvalue()
+
+
 def test_a_forgotten_clear_shows_as_stale_and_the_level_grows(tmp_path: Path) -> None:
     process = timeline(tmp_path, forgetful, 16)
     lane = process.lanes[0]

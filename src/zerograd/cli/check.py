@@ -120,14 +120,15 @@ def _refuse_nonsense(args: argparse.Namespace, paths: Sequence[str]) -> None:
 
 
 def _asked(args: argparse.Namespace) -> Asked:
+    from zerograd.rules.selection import words
     from zerograd.static.check import Asked
 
     changes = args.fix or args.diff
     # Fixes are proved by checking the file again; formats that do not show them save the time.
     offer = args.format in ("text", "json", "sarif") and not args.statistics and not changes
     return Asked(
-        select=_words(args.select),
-        ignore=_words(args.ignore),
+        select=words(args.select, "select "),
+        ignore=words(args.ignore, "ignore "),
         notes=args.all,
         may=args.may,
         offer=offer,
@@ -142,10 +143,6 @@ def _baseline(path: str | None) -> Baseline | None:
     from zerograd.static.baseline import Baseline
 
     return Baseline(path)
-
-
-def _words(groups: Sequence[str]) -> tuple[str, ...]:
-    return tuple(word.strip() for group in groups for word in group.split(",") if word.strip())
 
 
 def _check_files(args: argparse.Namespace, asked: Asked, paths: Sequence[str]) -> Checked:
@@ -167,8 +164,14 @@ def _check_files(args: argparse.Namespace, asked: Asked, paths: Sequence[str]) -
 
 def _check_text(args: argparse.Namespace, asked: Asked, data: bytes) -> Checked:
     from zerograd.static.check import Checker
+    from zerograd.static.files import may_train
 
-    return Checker(asked).check(data, args.stdin_filename or STDIN)
+    name = args.stdin_filename or STDIN
+    checker = Checker(asked)
+    result = checker.check(data, name)
+    if not may_train(data, checker.words(os.path.dirname(name))):
+        result.analysed = 0
+    return result
 
 
 def _tell_problems(result: Checked, err: TextIO) -> None:
@@ -351,6 +354,8 @@ def _since_baseline(
 def _show_settings(path: str) -> int:
     from zerograd.static.settings import SettingsFinder
 
+    if path != "-" and not os.path.exists(path):
+        raise UsageError(f"--show-settings {path}: no such file or folder")
     folder = path if os.path.isdir(path) else os.path.dirname(path)
     settings = SettingsFinder().of(folder)
     print(f"# {settings.path or 'no [tool.zerograd] found: these are the defaults'}")

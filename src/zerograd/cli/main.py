@@ -109,7 +109,7 @@ def build_parser(asked: str | None = None) -> argparse.ArgumentParser:
     parser = Parser(
         prog="zerograd",
         description="Find, explain, fix and prevent gradient-lifecycle bugs in PyTorch training.",
-        epilog="Exit codes: 0 clean, 1 findings shown, 2 could not work; "
+        epilog="Exit codes: 0 done, 1 findings shown by check or run, 2 could not work; "
         "run ends with the script's own code if that is not 0.",
         allow_abbrev=False,
     )

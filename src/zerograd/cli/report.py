@@ -20,6 +20,7 @@ from zerograd.trace.format import Folded, Happened
 from zerograd.trace.reader import Section, Trace, read_trace
 
 HELP = "show a recorded trace: text, JSON, a page or a Perfetto file"
+EXIT_CODES = "0 shown, whatever was found in the run; 2 could not work."
 
 _MOST_NAMED = 4  # processes that failed
 FORMATS = {
@@ -134,7 +135,8 @@ def _as_text(trace: Trace, color: bool, width: int) -> str:
         if section.end is None:
             out.write(f"{section.name} did not end by itself; its record stops there.\n")
         if section.skipped:
-            out.write(f"{section.name}: {section.skipped} damaged lines passed over.\n")
+            lines = "line" if section.skipped == 1 else "lines"
+            out.write(f"{section.name}: {section.skipped} damaged {lines} passed over.\n")
     for note in trace.notes:
         out.write(f"{worded_note(note)}\n")
     source = source_from(header.cwd)

@@ -17,7 +17,7 @@ def write_timeline(processes: Sequence[ProcessTimeline], out: TextIO) -> None:
     for process in processes:
         kept = {moment.iteration for moment in process.moments}
         folded = sum(gap.iterations for _, gap in process.gaps)
-        words = f"{len(kept) + folded:,} iterations"
+        words = _count(len(kept) + folded, "iteration")
         if folded:
             words += f", {folded:,} of them folded into counts"
         out.write(f"{visible(process.name)}: {words}\n")
@@ -26,13 +26,15 @@ def write_timeline(processes: Sequence[ProcessTimeline], out: TextIO) -> None:
             span = f"{first}" if first == last else f"{first}-{last}"
             out.write(f"  {span:>12}  {' → '.join(_words(event) for event in events)}\n")
         if len(shapes) > _MOST_SHAPES:
-            out.write(f"  {'':>12}  and {len(shapes) - _MOST_SHAPES} more changes of shape\n")
+            more = _count(len(shapes) - _MOST_SHAPES, "more change")
+            out.write(f"  {'':>12}  and {more} of shape\n")
         for lane in process.lanes:
             sizes = sorted({window.backwards for window in lane.windows})
             owned = "" if lane.is_owned else " (of no optimizer)"
             steps = len(lane.windows)
             shown = ", ".join(map(str, sizes[:6])) + (", …" if len(sizes) > 6 else "")
-            text = f"{steps:,} windows of {shown} backward{'' if sizes == [1] else 's'}"
+            windows = _count(steps, "window")
+            text = f"{windows} of {shown} backward{'' if sizes == [1] else 's'}"
             out.write(f"  {visible(lane.owner)}{owned}: {text if steps else 'never stepped'}\n")
         out.write("\n")
 
@@ -64,6 +66,10 @@ def _by_iteration(moments: Sequence[Moment]) -> Iterator[tuple[int, list[Event]]
         events.append(moment.event)
     if events:
         yield iteration or 0, events
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _words(event: Event) -> str:

@@ -49,15 +49,25 @@ def select_rules(
     What is selected is shown whatever its severity; what is ignored never is.
     Each word may hold several, separated by commas.
     """
-    wanted = {rule.code for word in _words(select) for rule in matching(word, "--select ")}
-    unwanted = {rule.code for word in _words(ignore) for rule in matching(word, "--ignore ")}
+    wanted, unwanted = _codes(select, "select "), _codes(ignore, "ignore ")
     if not wanted:
         wanted = {rule.code for rule in ALL_RULES if notes or rule.severity is not Severity.NOTE}
     return tuple(rule for rule in ALL_RULES if rule.code in wanted - unwanted)
 
 
-def _words(groups: Iterable[str]) -> list[str]:
-    return [word.strip() for group in groups for word in group.split(",") if word.strip()]
+def words(groups: Iterable[str], where: str) -> tuple[str, ...]:
+    """Return what the groups name; one that names nothing is a slip, not a wish for all."""
+    found: list[str] = []
+    for group in groups:
+        named = [word.strip() for word in group.split(",") if word.strip()]
+        if not named:
+            raise _unknown(group.strip(), where)
+        found += named
+    return tuple(found)
+
+
+def _codes(groups: Iterable[str], where: str) -> set[str]:
+    return {rule.code for word in words(groups, where) for rule in matching(word, where)}
 
 
 def _as_name(word: str) -> str:

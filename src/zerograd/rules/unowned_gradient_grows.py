@@ -7,7 +7,7 @@ from zerograd.lifecycle.rule import Rule, RuleKind, Severity, Witness
 RULE = Rule(
     code="ZG105",
     name="unowned-gradient-grows",
-    summary="{owner} belongs to no optimizer; every backward() adds to its gradient, none clears",
+    summary="no optimizer holds {owner}; every backward() adds to the gradient, none clears",
     advice="clear it with model.zero_grad(), or freeze it with requires_grad_(False)",
     severity=Severity.NOTE,
     seen_by=Witness.RUNTIME,
