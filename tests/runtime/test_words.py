@@ -83,6 +83,23 @@ def test_a_step_above_its_backward_is_told_to_go_below_it():
     assert finding.message.startswith("opt.step() comes before the backward() it is meant for")
 
 
+def test_an_unscale_after_the_clip_is_to_be_moved_as_a_second_one_raises():
+    model = nn.Linear(2, 1)
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu")
+    with watch(policy="collect") as watching:
+        for _ in range(3):
+            opt.zero_grad()
+            scaler.scale(model(torch.ones(1, 2)).sum()).backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            scaler.unscale_(opt)
+            scaler.step(opt)
+            scaler.update()
+    (finding,) = watching.findings
+    assert finding.rule.code == "ZG301"
+    assert finding.advice == "move scaler.unscale_(opt) before the clip"
+
+
 # Weights that are updated by hand.
 
 

@@ -45,6 +45,34 @@ def test_every_file_of_loops_holds_some() -> None:
     assert len(CASES) > 60
 
 
+@pytest.mark.parametrize(
+    ("after", "advice"),
+    [
+        ("scaler.unscale_(opt)", "move scaler.unscale_(opt) before the clip"),
+        ("scaler.unscale_(other)", "call scaler.unscale_(opt) before the clip"),
+        ("print(x)", "call scaler.unscale_(opt) before the clip"),
+    ],
+)
+def test_an_unscale_after_the_clip_is_to_be_moved_as_a_second_one_raises(
+    after: str, advice: str
+) -> None:
+    source = f"""{SETTING}
+net, head = nn.Linear(2, 2), nn.Linear(2, 2)
+opt = optim.SGD(net.parameters(), lr=0.1)
+other = optim.SGD(head.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler()
+for x in data:
+    opt.zero_grad()
+    scaler.scale(net(x).sum()).backward()
+    nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    {after}
+    scaler.step(opt)
+    scaler.update()
+"""
+    (finding,) = (each for each in zerograd.check_source(source, "a.py") if each.certain)
+    assert finding.rule.code == "ZG301" and finding.advice == advice
+
+
 def test_a_network_written_out_in_arrays_is_none_of_torch() -> None:
     source = """\
 import numpy as np

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zerograd.lifecycle.events import Event, EventKind
+from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.rule import Rule, RuleKind, Severity, Story, Witness
 from zerograd.lifecycle.state import BucketState
 
@@ -21,6 +24,11 @@ def _tells(before: BucketState, event: Event) -> Story:
         ),
         (("scaler", before.scaled or "scaler"),),
     )
+
+
+def moved(finding: Finding, unscale: str) -> Finding:
+    """Return the finding in the words for an `unscale` after the clip: a second one would raise."""
+    return replace(finding, advice=f"move {unscale} before the clip")
 
 
 RULE = Rule(

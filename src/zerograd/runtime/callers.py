@@ -262,6 +262,20 @@ def nodes_at(spot: Spot) -> list[ast.AST]:
     return _over("".join(linecache.getlines(spot.path)), 0, spot.line)
 
 
+def unscaled_below(clip: Spot) -> str:
+    """Return the call that unscales below a clip, before any step, in the function it is in."""
+    below = [
+        each
+        for node in nodes_at(clip)[:1]
+        for each in ast.walk(node)
+        if isinstance(each, ast.Call)
+        and each.lineno > clip.line
+        and _last_name(each.func) in ("unscale_", "step")
+    ]
+    first = min(below, key=lambda each: each.lineno, default=None)
+    return ast.unparse(first) if first is not None and _is_call_of(first, "unscale_") else ""
+
+
 def _block(lines: list[str], code: CodeType) -> list[str]:
     """Return the lines of a function, up to the next one that is indented no deeper."""
     first = code.co_firstlineno - 1

@@ -17,11 +17,12 @@ from zerograd.lifecycle.allow import Allowance, read_allowances
 from zerograd.lifecycle.events import Event, EventKind, Spot
 from zerograd.lifecycle.findings import Finding, Live, TrailStep, in_order
 from zerograd.lifecycle.rule import Severity
+from zerograd.rules.clip_before_unscale import moved
 from zerograd.rules.lost_gradient import too_soon
 from zerograd.rules.stale_gradient import by_hand, in_closure
 from zerograd.runtime import hand_work
 from zerograd.runtime.buckets import Bucket
-from zerograd.runtime.callers import is_in_every_turn
+from zerograd.runtime.callers import is_in_every_turn, unscaled_below
 from zerograd.runtime.hand_work import BY_HAND
 from zerograd.runtime.names import name_in_frames, parameter_names
 
@@ -240,6 +241,9 @@ class Ledger:
         )
         parameters = [each for bucket in buckets for each in bucket.parameters()]
         names = parameter_names(parameters, self._models) if parameters else []
+        late = unscaled_below(finding.spot) if finding.rule.code == "ZG301" else ""
+        if late and late in word(finding.advice):
+            finding = moved(finding, late)
         return replace(
             finding,
             message=word(finding.message),

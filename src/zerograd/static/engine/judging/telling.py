@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from zerograd.lifecycle.events import Spot
+from zerograd.lifecycle.events import EventKind, Spot
 from zerograd.lifecycle.findings import Finding, explain
 from zerograd.lifecycle.state import BucketState
 from zerograd.rules import BY_CODE
+from zerograd.rules.clip_before_unscale import moved
 from zerograd.rules.stale_gradient import by_hand
 from zerograd.static.engine.identity.ir import Happening
 from zerograd.static.engine.judging.early import EarlyClears
@@ -37,7 +38,28 @@ class Telling(EarlyClears):
             finding = by_hand(finding)
         if code == "ZG101" and is_applied(node):
             finding = told_of_applied(finding, node)
+        late = self._unscaled_late(node) if code == "ZG301" else None
+        if late is not None:
+            finding = moved(finding, late.unit.source.segment(late.node))
         return finding
+
+    def _unscaled_late(self, clip: Happening) -> Happening | None:
+        """Return what unscales the same gradients further down, before they are stepped on."""
+        if clip.kind is EventKind.UNSCALE:
+            return clip  # what clips is no event, and is told by what comes after it
+        assert clip.event is not None
+        mine = set(clip.event.buckets)
+        later = [
+            each
+            for each in self._buckets.happenings
+            if each.kind in (EventKind.UNSCALE, EventKind.STEP)
+            and (each.unit, each.loop) == (clip.unit, clip.loop)
+            and each.spot.line > clip.spot.line
+            and each.event is not None
+            and mine.intersection(each.event.buckets)
+        ]
+        first = min(later, key=lambda each: each.spot.line, default=None)
+        return first if first is not None and first.kind is EventKind.UNSCALE else None
 
     def _display(self, node: Happening) -> str:
         """Return the optimizer as the user writes it there."""
