@@ -234,6 +234,7 @@ def test_a_killed_run_leaves_a_trace_that_report_reads(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["missing.py"], "missing.py: there is no such script."),
+        (["nb.ipynb"], "nb.ipynb: a notebook is not run; use zerograd.watch() in it"),
         (["-m", "no_such_module"], "there is no module no_such_module"),
         (["--trace", "no/such/t.jsonl", "script.py"], "--trace no/such/t.jsonl: cannot be written"),
         (["--output", "no/such/f", "script.py"], "--output no/such/f: cannot be written"),
@@ -250,6 +251,7 @@ def test_what_cannot_work_is_one_clear_line_before_anything_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "script.py").write_text("open('ran', 'w')\n")
+    (tmp_path / "nb.ipynb").write_text("{}")
     assert main(["run", *words]) == 2
     err = capsys.readouterr().err
     assert said in err

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from zerograd.lifecycle.events import Event, EventKind, Spot
-from zerograd.lifecycle.findings import in_order
+from zerograd.lifecycle.findings import Finding, Live, in_order
 from zerograd.lifecycle.judge import judge
 from zerograd.rules import ALL_RULES, BY_CODE
 
@@ -116,6 +116,20 @@ def test_a_fault_that_stays_is_one_finding_in_order() -> None:
     assert len(often) > 1
     (once,) = in_order(often)
     assert once is often[0]
+
+
+@pytest.mark.parametrize(
+    ("code", "count", "words"),
+    [
+        ("ZG101", 1, ""),
+        ("ZG101", 1_200, "1,200 times"),
+        ("ZG102", 9, "at least 9 times"),  # the first window proves nothing yet
+        ("ZG501", 5, "at least 5 times"),
+    ],
+)
+def test_a_count_that_began_late_is_a_lower_bound(code: str, count: int, words: str) -> None:
+    live = Live(step=1, count=count)
+    assert Finding(BY_CODE[code], Spot("a.py", 1), "m", "a", live=live).often == words
 
 
 def test_findings_are_in_order_of_place() -> None:

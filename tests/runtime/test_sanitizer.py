@@ -160,7 +160,7 @@ def test_metrics_count_what_happened():
         "zerograd/steps": 200,
         "zerograd/backwards": 200,
         "zerograd/clears": 200,
-        "zerograd/iterations": 199,
+        "zerograd/iterations": 200,
         "zerograd/looks": 0,
     }
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zerograd.lifecycle.events import Event, Spot
-from zerograd.lifecycle.rule import Rule
+from zerograd.lifecycle.rule import Rule, RuleKind
 from zerograd.lifecycle.state import BucketState
 
 # In a trail, where the loop has come round, or a closure is called again.
@@ -111,6 +111,15 @@ class Finding:
     def key(self) -> tuple[str, Spot]:
         """Two findings with the same key are the same fault."""
         return (self.rule.code, self.spot)
+
+    @property
+    def often(self) -> str:
+        """How many times it was seen, in words; empty if once."""
+        if self.live is None or self.live.count < 2:
+            return ""
+        # What is proved by its coming again was there before it was first counted.
+        is_late = self.rule.windowed or self.rule.kind is RuleKind.SUMMARY
+        return f"{'at least ' if is_late else ''}{self.live.count:,} times"
 
     def to_json(self) -> dict[str, Any]:
         """Return the finding in the JSON shape of the docs, a superset of ruff's."""

@@ -131,7 +131,7 @@ def _card(number: int, finding: Finding, source: Source) -> dict[str, Any]:
         ],
         "step": live.step if live else None,
         "ranks": list(live.ranks) if live else [],
-        "count": live.count if live else 1,
+        "often": finding.often,
         "share": f"{live.share:.0%}" if live and live.share is not None else "",
         "parameters": [visible(name) for name in live.parameters[:12]] if live else [],
         "more_parameters": max(0, len(live.parameters) - 12) if live else 0,

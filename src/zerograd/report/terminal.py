@@ -75,7 +75,7 @@ class TerminalReporter:
             lines += ["", *shown, ""]
         lines += self._trail(finding)
         if finding.live is not None:
-            lines += self._labelled("seen", _seen(finding.live))
+            lines += self._labelled("seen", _seen(finding.live, finding.often))
         advice = visible(finding.advice)
         if finding.fix is not None:
             advice += " (--fix does it)"
@@ -175,13 +175,13 @@ def _place(spot: Spot, home: Spot) -> str:
     return f"line {spot.line}"
 
 
-def _seen(live: Live) -> str:
+def _seen(live: Live, often: str) -> str:
     """Return what the run adds: when, how often, where, how much."""
     parts = []
     if live.step is not None:
         parts.append(f"first in iteration {live.step}")
-    if live.count > 1:
-        parts.append(f"{live.count} times")
+    if often:
+        parts.append(often)
     if live.ranks:
         noun = "rank" if len(live.ranks) == 1 else "ranks"
         parts.append(f"on {noun} {', '.join(map(str, live.ranks))}")

@@ -228,13 +228,13 @@ class Feeding:
 
     @property
     def totals(self) -> tuple[int, int, int, int]:
-        """How many backwards, clears, steps and rounds there were."""
+        """How many backwards, clears, steps and rounds there were, the one under way included."""
         counts, rounds, going = list(self.counts), self.memo.rounds, self.ride
         if going is not None:
             ticked = going.ring.ticked(going.laps, going.leg)
             counts = [a + b for a, b in zip(counts, ticked, strict=True)]
             rounds += going.rounds
-        return counts[ride.BACKWARD], counts[ride.CLEAR], counts[ride.STEP], rounds
+        return counts[ride.BACKWARD], counts[ride.CLEAR], counts[ride.STEP], rounds + any(counts)
 
 
 def _nothing() -> None:

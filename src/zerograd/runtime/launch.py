@@ -56,6 +56,11 @@ class Target:
             return
         elif not os.path.exists(self.name):
             raise UsageError(f"{self.name}: there is no such script.")
+        elif self.name.endswith(".ipynb"):
+            raise UsageError(
+                f"{self.name}: a notebook is not run; use zerograd.watch() in it, "
+                "or convert it to a script."
+            )
         elif os.path.isdir(self.name) and not _main_of(self.name):
             raise UsageError(f"{self.name}: a folder without __main__.py cannot be run.")
 

@@ -112,7 +112,7 @@ class Sanitizer:
 
     @property
     def iterations(self) -> int:
-        """How often the training loop has come round."""
+        """How many turns the training loop has begun; the first has the number 0."""
         return self._recorder.totals[3] if self._recorder is not None else 0
 
     def metrics(self) -> dict[str, float]:
