@@ -88,7 +88,18 @@ def _is_left_alone(unit: Unit, loop: ast.For | ast.While, owner: str) -> bool:
         call = each.value if isinstance(each, ast.Expr) else None
         if isinstance(call, ast.Call) and not _only_looks(call):
             return False
-    return not any(is_used(each, {name}, set()) for each in ast.walk(loop))
+    return not any(is_used(each, {name}, set()) for each in ast.walk(_outermost(unit, loop)))
+
+
+def _outermost(unit: Unit, loop: ast.For | ast.While) -> ast.AST:
+    """Return the loop that is around all others around this one, or this one."""
+    line = loop.lineno
+    around = (
+        each
+        for each in unit.statements()
+        if isinstance(each, ast.For | ast.While) and each.lineno <= line <= (each.end_lineno or 0)
+    )
+    return min(around, key=lambda each: each.lineno, default=loop)
 
 
 def _without_backward(text: str) -> str:
