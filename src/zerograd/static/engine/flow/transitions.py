@@ -85,9 +85,10 @@ class Transitions:
             known = number
             before = state.stepped & steppers
             if before:
-                after = state._replace(
-                    stepped=state.stepped - before, earlier=state.earlier | before
-                )
+                # who stepped before matters where another's loss has left something since
+                left = any(each.fills - before for each in state.contributions)
+                earlier = state.earlier | before if left else state.earlier
+                after = state._replace(stepped=state.stepped - before, earlier=earlier)
                 known = self.number(after, doubt)
             self._others[steppers, number] = known
         return known
