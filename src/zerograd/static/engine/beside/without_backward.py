@@ -92,7 +92,10 @@ def _keeps_a_loss(program: Program, function: FunctionNode, line: int) -> bool:
 
 
 def _is_loss(program: Program, value: ast.expr) -> bool:
-    """Is it what a function of torch, or one called a loss, gives?"""
+    """Is it what a function of torch, or one called a loss, gives, or a sum with such a term?"""
+    if isinstance(value, ast.BinOp):
+        known = _is_loss(program, value.left) or _is_loss(program, value.right)
+        return known and not _goes_back(program, value)
     if not isinstance(value, ast.Call):
         return False
     name = path_of(value.func)
@@ -100,6 +103,17 @@ def _is_loss(program: Program, value: ast.expr) -> bool:
     if name.startswith(("F.", "torch.nn.functional.", "nn.functional.")):
         return "loss" in last or "entropy" in last
     return is_loss_name(last) and f"def {last}(" not in program.main.source.text
+
+
+def _goes_back(program: Program, value: ast.expr) -> bool:
+    """Does a function of this file that gives a term of it fill gradients on its own?"""
+    unit = program.main
+    return any(
+        _FILLS.search(unit.text_of(each))
+        for call in ast.walk(value)
+        if isinstance(call, ast.Call)
+        for each in unit.functions_saying(f"def {path_of(call.func).rsplit('.', 1)[-1]}(")
+    )
 
 
 def _finding(program: Program, owner: str, clear: ast.Call, step: ast.Call) -> Finding:
