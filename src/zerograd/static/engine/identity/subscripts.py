@@ -45,6 +45,8 @@ def item_of(program: Program, base: Value, index: object) -> Value:
             return base.items[index]
         if base.open and len(base.items) == 1:
             return at_place(program, base.items[0], index)
+        if type(index) is int and not base.open:
+            return NOTHING  # there is more in it than was understood
         return _picked(base.items)
     if isinstance(base, Mapping):
         if index in base.items:

@@ -68,7 +68,7 @@ def is_open(
     if code == "ZG402":
         # who makes the gradients by hand may use them twice
         another = "[*]" in step.name or _is_told_which(step) or _picks_another(step, buckets)
-        return another or _is_assigned(verdict, buckets)
+        return another or _is_assigned(verdict, buckets) or _is_a_part(step, buckets)
     if code == "ZG102" and _is_called_off(step, verdict, buckets):
         return True
     if code == "ZG102" and verdict.condition is not None:
@@ -198,6 +198,19 @@ def _picks_another(step: Happening, buckets: Buckets) -> bool:
         for statement in loop.body
         for each in ast.walk(statement)
     )
+
+
+def _is_a_part(step: Happening, buckets: Buckets) -> bool:
+    """`opt.step_muon(); opt.step_adamw()`: each may be for parameters of its own."""
+    names = {
+        path_of(each.node.func).rsplit(".", 1)[-1]
+        for each in buckets.happenings
+        if each.kind is EventKind.STEP
+        and each.optimizer is step.optimizer
+        and each.loop is step.loop
+        and isinstance(each.node, ast.Call)
+    }
+    return len(names) > 1 and "step" not in names
 
 
 def _is_assigned(verdict: Verdict, buckets: Buckets) -> bool:
