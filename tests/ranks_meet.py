@@ -27,6 +27,12 @@ def meeting() -> Iterator[dict[str, str]]:
     del store
 
 
+# What torch's threads say where they end a process that exits with a process group still held, as
+# every network under DDP or FSDP holds one. Plain programs do that too, once in a great while.
+ABORTED = "terminate called without an active exception"
+TRIES = 3
+
+
 def free_port() -> int:
     """For a launcher that binds it itself: below what the system hands to any who connect."""
     for port in random.sample(range(20_000, 32_000), 100):

@@ -10,6 +10,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from tests.ranks_meet import ABORTED, TRIES
+
 RUN = [sys.executable, "-m", "zerograd", "run"]
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
 DEADLINE = 180  # seconds; a hang is a failure, not a wait
@@ -43,14 +45,19 @@ def write(folder: Path, **scripts: str) -> None:
 def call(
     *words: str, cwd: Path, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        words,
-        cwd=cwd,
-        env=env or environment(),
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE,
-    )
+    """Run a command to its end; once more where torch aborts a process by itself."""
+    for _ in range(TRIES):
+        done = subprocess.run(
+            words,
+            cwd=cwd,
+            env=env or environment(),
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+        )
+        if ABORTED not in done.stderr:
+            break
+    return done
 
 
 def run_json(
