@@ -18,7 +18,7 @@ def main(script: str) -> None:
     with watch(policy="collect", show_notes=True) as watcher:
         runpy.run_path(script, run_name="__main__")
     found = [(each.rule.code, each.spot.line) for each in watcher.findings]
-    print(json.dumps(found))
+    print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

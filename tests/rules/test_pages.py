@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.ranks_meet import meeting
+from tests.ranks_meet import said_by_ranks
 from tests.rules.pages import SECTIONS, Block, blocks, file_name, page, pages, section
 from tests.runtime.processes_under_test import DEADLINE
 from zerograd.lifecycle.findings import Finding
@@ -96,35 +94,8 @@ def run(block: Block, script: Path) -> set[tuple[str, int]]:
 def run_ranks(script: Path, ranks: int) -> set[tuple[str, int]]:
     """Run the script as the ranks of one distributed run; return what any of them found."""
     command = [sys.executable, "-m", "tests.rules.live_block", str(script)]
-    found = set()
-    with meeting() as where:
-        processes = [
-            subprocess.Popen(
-                command,
-                cwd=ROOT,
-                env={
-                    **os.environ,
-                    **where,
-                    "RANK": str(rank),
-                    "LOCAL_RANK": str(rank),
-                    "WORLD_SIZE": str(ranks),
-                },
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for rank in range(ranks)
-        ]
-        try:
-            for process in processes:
-                out, err = process.communicate(timeout=DEADLINE)
-                assert process.returncode == 0, err
-                found |= {(code, line) for code, line in json.loads(out.splitlines()[-1])}
-        finally:
-            for process in processes:
-                process.kill()  # of a rank that waits for one that failed
-                process.communicate()
-    return found
+    said = said_by_ranks(command, ranks, deadline=DEADLINE)
+    return {(code, line) for out in said for code, line in json.loads(out.splitlines()[-1])}
 
 
 @by_block

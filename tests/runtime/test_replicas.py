@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.ranks_meet import ABORTED, meeting
+from tests.ranks_meet import said_by_ranks
 
 pytest.importorskip("torch")
 
@@ -51,34 +49,9 @@ def found():
     """Run all trainings on two ranks once; return what each rank found."""
     names = [*SILENT, *FAULTY]
     results = {}
-    with meeting() as where:
-        ranks = [
-            subprocess.Popen(
-                [sys.executable, str(RANKS), *names],
-                env={
-                    **os.environ,
-                    **where,
-                    "RANK": str(rank),
-                    "WORLD_SIZE": "2",
-                    "LOCAL_RANK": str(rank),
-                    "OMP_NUM_THREADS": "1",
-                },
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for rank in range(2)
-        ]
-        try:
-            for rank in ranks:
-                out, errors = rank.communicate(timeout=240)
-                assert rank.returncode == 0 or ABORTED in errors, errors  # all was said by then
-                number, _, text = out.strip().splitlines()[-1].partition(" ")
-                results[int(number)] = json.loads(text)
-        finally:
-            for rank in ranks:
-                rank.kill()
-                rank.communicate()
+    for out in said_by_ranks([sys.executable, str(RANKS), *names], 2, deadline=240):
+        number, _, text = out.strip().splitlines()[-1].partition(" ")
+        results[int(number)] = json.loads(text)
     return results
 
 
