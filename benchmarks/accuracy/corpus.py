@@ -52,6 +52,8 @@ SPLITS = {  # name in the corpus -> folder
     "twelfth-held-out": "twelfth_held_out",
     "thirteenth-development": "thirteenth_dev",
     "thirteenth-held-out": "thirteenth_held_out",
+    "fourteenth-development": "fourteenth_dev",
+    "fourteenth-held-out": "fourteenth_held_out",
 }
 
 
