@@ -90,21 +90,40 @@ def gan():
     return g, torch.optim.SGD(judge.parameters(), lr=0.1), generator, judge
 
 
-def test_a_leak_is_raised_at_the_step_it_goes_into_the_next_time_and_not_within_a_backward():
+@pytest.mark.parametrize(("policy", "kind"), [("raise", GradientError), ("warn", GradientWarning)])
+def test_a_leak_is_raised_at_the_step_it_goes_into_the_next_time_and_not_within_a_backward(
+    policy, kind
+):
     parts = gan()
-    with watch(policy="raise"):
+    with warnings.catch_warnings(), watch(policy=policy) as watching:
+        warnings.simplefilter("error")
         step_both(*parts)
-        with pytest.raises(GradientError, match="ZG201") as caught:
+        with pytest.raises(kind, match="ZG201") as caught:
             step_both(*parts)
     lines = [entry.lineno + 1 for entry in caught.traceback if entry.name == "step_both"]
-    assert lines == [caught.value.finding.spot.line]
+    assert lines == [finding.spot.line for finding in watching.findings]
     assert "backward" not in [entry.name for entry in caught.traceback]
 
 
-def test_a_leak_that_nothing_comes_after_is_raised_as_the_watch_ends():
-    with pytest.raises(GradientError, match="ZG201"), watch(policy="raise") as watching:
-        step_both(*gan())
+@pytest.mark.parametrize(("policy", "kind"), [("raise", GradientError), ("warn", GradientWarning)])
+def test_a_leak_that_nothing_comes_after_is_raised_as_the_watch_ends(policy, kind):
+    with warnings.catch_warnings(), pytest.raises(kind, match="ZG201"):
+        warnings.simplefilter("error")
+        with watch(policy=policy) as watching:
+            step_both(*gan())
     assert [finding.rule.code for finding in watching.findings] == ["ZG201"]
+
+
+def test_what_is_raised_where_a_finding_is_told_comes_no_sooner_than_an_error_would():
+    def tell(finding):
+        raise LookupError(finding.rule.code)
+
+    parts = gan()
+    with watch(policy="collect", on_finding=tell):
+        step_both(*parts)
+        with pytest.raises(LookupError, match="ZG201") as caught:
+            step_both(*parts)
+    assert "backward" not in [entry.name for entry in caught.traceback]
 
 
 def test_the_first_finding_comes_with_the_second_step():

@@ -1,4 +1,4 @@
-"""Which parameters have one history, who holds them, and what became of their gradients.
+"""Which parameters have one history, and what became of their gradients.
 
 A bucket begins as all that one optimizer holds and is split where histories part.
 One parameter of each bucket, its canary, is looked at around every event; the rest
@@ -16,10 +16,10 @@ from typing import Any
 from torch import Tensor
 
 from zerograd.runtime import torch_facts
-from zerograd.runtime.call_site import Site
 from zerograd.runtime.fsdp_facts import Keepers
 
-MOST_BUCKETS = 24  # past that, parameters whose histories part are left alone
+MOST_BUCKETS = 64
+MOST_PARTED = 24  # past that, parameters whose histories part are left alone
 
 # What a look at a canary's gradient tells, compared with the look before.
 SAME, GONE, NEW, TOUCHED = range(4)
@@ -171,27 +171,6 @@ def _nothing() -> None:
 _dead: Any = _nothing
 
 
-class Owner:
-    """An optimizer, as far as we know it."""
-
-    __slots__ = (
-        *("buckets", "display", "ends", "made_at", "mask", "name", "number", "ref", "stands_for"),
-    )
-
-    def __init__(
-        self, name: str, optimizer: Any, gone: Callable[[str], None], number: int = 0
-    ) -> None:
-        self.name = name  # what the judge calls it
-        self.number = number  # in the order of their coming
-        self.display = ""  # what the user's code calls it
-        self.made_at: Site | None = None  # for steps that a thread pool takes, with no user's frame
-        self.ref = weakref.ref(optimizer, lambda _: gone(name))
-        self.buckets: tuple[Bucket, ...] = ()
-        self.mask = 0
-        self.ends: list[weakref.ref[Tensor]] = []  # of its groups, when they were last looked at
-        self.stands_for: str | None = None  # a wrapper's step is the step of this one
-
-
 class Partition:
     """All parameters met, in buckets.
 
@@ -207,7 +186,7 @@ class Partition:
         self.buckets: tuple[Bucket, ...] = ()
         self.by_name: dict[str, Bucket] = {}
         self.generation = 0  # rises with every change
-        self.overflowed = False
+        self.most_ways = 0  # for histories to differ in, once there were more
 
     def bucket_of(self, parameter: Tensor) -> Bucket | None:
         """Return the bucket of a parameter, None if it has none."""
@@ -264,7 +243,7 @@ class Partition:
         if not any(member() is not None for member in rest):
             return bucket
         taken = [member for member in bucket.members if id(member) in inside]
-        new = self._new(taken)
+        new = self._new(taken, MOST_PARTED)
         for member in taken:
             parameter = member()
             if parameter is not None:
@@ -308,9 +287,9 @@ class Partition:
     def __len__(self) -> int:
         return len(self._home)
 
-    def _new(self, members: list[weakref.ref[Tensor]]) -> Bucket | None:
-        if len(self.by_name) >= MOST_BUCKETS:
-            self.overflowed = True
+    def _new(self, members: list[weakref.ref[Tensor]], most: int = MOST_BUCKETS) -> Bucket | None:
+        if len(self.by_name) >= most:
+            self.most_ways = most
             return None
         taken = set(self.by_name)
         number = next(n for n in range(MOST_BUCKETS + 1) if f"bucket#{n}" not in taken)

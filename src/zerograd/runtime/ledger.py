@@ -381,8 +381,8 @@ def warn_at(spot: Spot, text: str) -> None:
         pass  # the finding is kept; that nobody can be warned is no reason to stop
 
 
-def stop_training(finding: Finding) -> None:
-    """Raise GradientError: this is called from within the offending statement."""
+def error_of(finding: Finding) -> GradientError:
+    """Return what stops the training, to be raised from within the offending statement."""
     error = GradientError(f"{finding.spot}: {describe(finding)}")
     error.finding = finding  # type: ignore[attr-defined]
-    raise error
+    return error

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from zerograd.lifecycle.events import Event, EventKind
+from zerograd.lifecycle.events import Event, EventKind, Spot
 from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.judge import Judge
 from zerograd.lifecycle.rule import Rule
@@ -22,6 +22,25 @@ from zerograd.lifecycle.windows import Window
 MOST_EDGES = 4_096  # past that the memory starts anew; a loop needs a dozen
 _STEPS = (EventKind.STEP, EventKind.STEP_SKIPPED)
 _STARTS = (EventKind.BACKWARD, EventKind.CLEAR)
+
+
+class _Site(NamedTuple):
+    """Where an event of a round comes from, and what it reaches."""
+
+    is_start: bool  # a call that turns of most loops begin with
+    kind: EventKind
+    spot: Spot
+    reach: frozenset[str]
+
+    @classmethod
+    def of(cls, symbol: Symbol) -> _Site:
+        event = symbol.event
+        is_start = event.kind in _STARTS and not symbol.is_by_hand and not symbol.goes_on
+        return cls(is_start, event.kind, event.spot, frozenset(event.reach))
+
+    def is_again(self, others: Collection[_Site]) -> bool:
+        """Does it come back to where one of these was?"""
+        return any(self[:3] == each[:3] and self.reach & each.reach for each in others)
 
 
 @dataclass(slots=True, eq=False)
@@ -64,7 +83,10 @@ class Memo:
     """Feeds symbols to a judge and remembers every answer.
 
     It also counts rounds: a round is one turn of the training loop, and ends
-    where, after a step, a backward or clear comes from a spot already met in it.
+    where, after a step, a backward or clear comes from a spot already met in it and to
+    gradients that it had reached before: of twenty agents that learn at one line, each has its
+    part in the turn. In a round with neither, where gradients are assigned from elsewhere,
+    what else there is does.
     """
 
     def __init__(self, rules: Iterable[Rule]) -> None:
@@ -166,10 +188,9 @@ class Memo:
         event = symbol.event
         findings, window = self._judge.weigh(event)
         _, sites, stepped = before.snapshot
-        spot = (event.kind, event.spot)
-        starts = event.kind in _STARTS and not symbol.is_by_hand and not symbol.goes_on
-        new_round = stepped and starts and spot in sites
-        sites = frozenset({spot}) if new_round else sites | {spot}
+        site = _Site.of(symbol)
+        new_round = stepped and _begins_turn(symbol, site, sites)
+        sites = frozenset({site}) if new_round else sites | {site}
         stepped = event.kind in _STEPS or (stepped and not new_round)
         # Windows of one micro-batch have no tail; the rest of an epoch must be counted.
         counted = window if window is not None and window.size != 1 and not event.leaf else None
@@ -220,3 +241,11 @@ class Memo:
             )
             node.unknown = frozenset(bucket for bucket, state in states if state.unknown)
         return node
+
+
+def _begins_turn(symbol: Symbol, site: _Site, sites: Collection[_Site]) -> bool:
+    """Does a turn begin with it, after one that has come to a step by way of `sites`?"""
+    if symbol.goes_on or not site.is_again(sites):
+        return False
+    may_be = site.kind in _STEPS or symbol.is_by_hand
+    return site.is_start or (may_be and not any(each.is_start for each in sites))

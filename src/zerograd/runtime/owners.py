@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
+from operator import is_
 from typing import Any
 
 from torch import Tensor
@@ -12,12 +13,36 @@ from torch.nn import Module
 from torch.optim.optimizer import Optimizer
 
 from zerograd.runtime import fsdp_facts, torch_facts
-from zerograd.runtime.buckets import Bucket, Owner, Partition
+from zerograd.runtime.buckets import Bucket, Partition
 from zerograd.runtime.call_site import Site
 from zerograd.runtime.memo import Memo
 
 MOST_WAITING = 16  # optimizers taken up before their first step; with more, only those that step
 IN_BACKWARD = "the optimizers in backward"
+
+
+class Owner:
+    """An optimizer, as far as we know it."""
+
+    __slots__ = (
+        *("buckets", "display", "ends", "held", "made_at", "mask"),
+        *("name", "number", "ref", "stands_for"),
+    )
+
+    def __init__(
+        self, name: str, optimizer: Any, gone: Callable[[str], None], number: int = 0
+    ) -> None:
+        self.name = name  # what the judge calls it
+        self.number = number  # in the order of their coming
+        self.display = ""  # what the user's code calls it
+        self.made_at: Site | None = None  # for steps that a thread pool takes, with no user's frame
+        self.ref = weakref.ref(optimizer, lambda _: gone(name))
+        self.buckets: tuple[Bucket, ...] = ()
+        self.mask = 0
+        # Of its groups, and all in them, when they were last looked at.
+        self.ends: list[weakref.ref[Tensor]] = []
+        self.held: list[weakref.ref[Tensor]] = []
+        self.stands_for: str | None = None  # a wrapper's step is the step of this one
 
 
 class Owners:
@@ -59,11 +84,15 @@ class Owners:
         owner = self._by_id.get(id(optimizer))
         return owner if owner is not None and owner.ref() is optimizer else None
 
-    def of(self, optimizer: Any, in_backward: bool = False) -> Owner | None:
-        """Return the owner that stands for an optimizer; None if it is not to be watched."""
+    def of(self, optimizer: Any, in_backward: bool = False, *, steps: bool = False) -> Owner | None:
+        """Return the owner that stands for an optimizer; None if it is not to be watched.
+
+        Args:
+            steps: it is about to, which takes long enough to look at all that it holds.
+        """
         owner = self.known(optimizer)
         if owner is not None:
-            if not _holds_still(owner, optimizer):
+            if not _holds_still(owner, optimizer) or (steps and not _holds_all(owner, optimizer)):
                 self._claim(owner, optimizer)
             return owner
         if not hasattr(optimizer, "param_groups") or (self._only and not self._only(optimizer)):
@@ -172,6 +201,7 @@ class Owners:
             if isinstance(each, Tensor) and not fsdp_facts.is_elsewhere(each)
         ]
         owner.ends = [weakref.ref(each) for each in _ends_of(optimizer)]
+        owner.held = [weakref.ref(each) for each in parameters]
         buckets = self.partition.gather(parameters)
         unmet = [bucket for bucket in buckets if not self._memo.knows(bucket.name)]
         left = [bucket for bucket in owner.buckets if bucket not in buckets]
@@ -229,6 +259,14 @@ def _holds_still(owner: Owner, optimizer: Any) -> bool:
     return len(ends) == len(owner.ends) and all(
         ref() is each for ref, each in zip(owner.ends, ends, strict=True)
     )
+
+
+def _holds_all(owner: Owner, optimizer: Any) -> bool:
+    """Is nothing else in the midst of its groups either?"""
+    now = parameters_of(optimizer)
+    before = [ref() for ref in owner.held]
+    # A tensor held elsewhere was left out of them.
+    return len(now) != len(before) or all(map(is_, now, before))
 
 
 def holds_canary(owner: Owner, optimizer: Any) -> bool:

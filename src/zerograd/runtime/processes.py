@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zerograd.errors import GradientError
+from zerograd.errors import GradientError, GradientWarning
 from zerograd.runtime.aloud import say
 from zerograd.runtime.exits import Exits
 from zerograd.runtime.on_import import when_torch_is_imported
@@ -254,7 +254,8 @@ class WatchedProcess:
     def finish(self, exit_code: int | None = None) -> None:
         """Take the watch off and write down the rest. A second call does nothing."""
         if self._watch is not None:
-            with contextlib.suppress(GradientError):  # the script has ended: the report says it
+            # The script has ended: the report says it.
+            with contextlib.suppress(GradientError, GradientWarning):
                 self._watch.stop()
         if self._pid == os.getpid():
             self._stop.set()

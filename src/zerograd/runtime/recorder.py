@@ -19,7 +19,7 @@ from zerograd.lifecycle.rule import Rule
 from zerograd.lifecycle.state import BucketState
 from zerograd.runtime import fsdp_facts, ride
 from zerograd.runtime.backwards import Backwards, OpenBackward
-from zerograd.runtime.buckets import Bucket, Owner
+from zerograd.runtime.buckets import Bucket
 from zerograd.runtime.call_site import Site
 from zerograd.runtime.callers import Callers
 from zerograd.runtime.clears import Clears
@@ -28,7 +28,7 @@ from zerograd.runtime.feeding import Feeding, Speak, TraceSink
 from zerograd.runtime.graphs import Graphs
 from zerograd.runtime.leaves import Leaves
 from zerograd.runtime.names import name_in_frames
-from zerograd.runtime.owners import Owners
+from zerograd.runtime.owners import Owner, Owners
 from zerograd.runtime.replicas import Replicas
 from zerograd.runtime.ride import Leg
 from zerograd.runtime.scaling import Scaling

@@ -36,6 +36,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Policy = Literal["warn", "raise", "collect"]
 _POLICIES = ("warn", "raise", "collect")
+_OURS = (GradientError, GradientWarning)
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 _active: list[Sanitizer] = []
@@ -89,7 +90,7 @@ class Sanitizer:
         self._user_error: BaseException | None = None
         self._not_due: frozenset[str] = frozenset()  # since an exception has ended the program
         self._failure = ""
-        self._due: list[Finding] = []  # to be raised at a line of the user's
+        self._due: list[tuple[Finding, Exception]] = []  # to be raised at a line of the user's
         self._ledger = Ledger(shown, self._tell, self._objects.models)
         self._recorder: Recorder | None = None
         self._guard: Guard | None = None
@@ -164,7 +165,7 @@ class Sanitizer:
             guard.run(functools.partial(self._recorder.finish, not_due=self._not_due))
         due, self._due = self._due, []
         if due and self._user_error is None:
-            ledger.stop_training(due[0])
+            raise due[0][1]
 
     def abandon(self) -> None:
         """Stop without a last judgement: a forked child leaves its parent's watch behind."""
@@ -238,34 +239,45 @@ class Sanitizer:
         return recorder
 
     def _tell(self, finding: Finding) -> None:
-        if self._on_finding is not None:
-            try:
+        try:
+            if self._on_finding is not None:
                 self._on_finding(finding)
-            except Exception as error:
+            # Where the program is ending with an exception of its own, that comes first.
+            if self._user_error is None:
+                self._follow_policy(finding)
+        except Exception as error:
+            # After a backward torch cleans up, and at the end there is more to be told.
+            if EventKind.BACKWARD in finding.rule.on or not self._runs:
+                error.__traceback__ = None  # which would keep the frames of the backward
+                self._due.append((finding, error))
+                return
+            if not isinstance(error, _OURS):
                 self._user_error = error
-                raise
-        if self._user_error is not None:
-            return  # the program is ending with an exception of its own, which comes first
+            raise
+
+    def _follow_policy(self, finding: Finding) -> None:
         if self._policy == "warn":
             ledger.warn(finding)
         elif self._policy == "raise":
-            # After a backward torch cleans up, and at the end there is more to be told.
-            if EventKind.BACKWARD in finding.rule.on or not self._runs:
-                self._due.append(finding)
-            else:
-                ledger.stop_training(finding)
+            raise ledger.error_of(finding)
 
     def _raise_due(self, owner: str) -> None:
         """Raise what is known of this optimizer by now, before it steps once more."""
-        for finding in self._due:
+        for each in self._due:
+            finding, error = each
             if self._ledger.owner_of(finding) in (owner, ""):
-                self._due.remove(finding)
+                self._due.remove(each)
                 if self._ledger.owner_of(finding):
-                    ledger.stop_training(finding)
+                    self._raise(error)
                 return
 
+    def _raise(self, error: Exception) -> None:
+        if not isinstance(error, _OURS):
+            self._user_error = error
+        raise error
+
     def _is_on_purpose(self, error: Exception) -> bool:
-        return isinstance(error, (GradientError, GradientWarning)) or error is self._user_error
+        return isinstance(error, _OURS) or error is self._user_error
 
     def _fail(self, error: Exception) -> None:
         """A fault of ours: step aside with one line, and let the training go on."""

@@ -13,9 +13,9 @@ from zerograd.lifecycle.events import Event, EventKind, Spot
 from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules.scaler_bypassed import NEVER_SCALED, RULE, SCALE_IT
 from zerograd.runtime import torch_facts
-from zerograd.runtime.buckets import Owner
 from zerograd.runtime.call_site import Site, argument_of
 from zerograd.runtime.hand_work import BY_HAND
+from zerograd.runtime.owners import Owner
 
 if TYPE_CHECKING:
     from zerograd.runtime.recorder import Recorder

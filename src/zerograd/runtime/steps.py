@@ -11,12 +11,11 @@ from torch.optim.optimizer import Optimizer
 
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.runtime import ride, torch_facts
-from zerograd.runtime.buckets import Owner
 from zerograd.runtime.call_site import MOST_SITES, NOWHERE, Site, argument_of
 from zerograd.runtime.callers import is_counted
 from zerograd.runtime.chosen import is_chosen
 from zerograd.runtime.clears import code_of
-from zerograd.runtime.owners import IN_BACKWARD, holds_canary
+from zerograd.runtime.owners import IN_BACKWARD, Owner, holds_canary
 
 if TYPE_CHECKING:
     from zerograd.runtime.recorder import Recorder
@@ -53,7 +52,7 @@ class Steps:
         own = max(torch_facts.steps_around(id(optimizer)) - 1, 0)
         while sum(each.number == id(optimizer) for each in stack) > own:
             stack.pop()  # a step that raised never said that it ended
-        owner = recorder.owners.of(optimizer, backwards.around() is not None)
+        owner = recorder.owners.of(optimizer, backwards.around() is not None, steps=True)
         if owner is None:
             return
         recorder.before_step(owner.name)
