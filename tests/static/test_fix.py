@@ -16,8 +16,8 @@ from zerograd.lifecycle.findings import Edit, Finding
 from zerograd.rules.stale_gradient import RULE
 from zerograd.static.check import Asked, Checker, check_source
 from zerograd.static.checked import Checked
-from zerograd.static.edits import CannotEdit, Layout, apply_edits, spliced
-from zerograd.static.fix import Fixer
+from zerograd.static.fixing.edits import CannotEdit, Layout, apply_edits, spliced
+from zerograd.static.fixing.fixer import Fixer
 from zerograd.static.source import Source
 
 HEAD = """\
@@ -285,6 +285,68 @@ def expected(body: str) -> str:
                 scaler.update()
             """,
             id="unscale before a clip within a line",
+        ),
+        pytest.param(
+            """
+            scaler = torch.amp.GradScaler()
+            for x in data:
+                opt.zero_grad()
+                scaler.scale(model(x).sum()).backward()
+                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                scaler.unscale_(opt)  # for the clip
+                scaler.step(opt)
+                scaler.update()
+            """,
+            """
+            scaler = torch.amp.GradScaler()
+            for x in data:
+                opt.zero_grad()
+                scaler.scale(model(x).sum()).backward()
+                scaler.unscale_(opt)  # for the clip
+                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                scaler.step(opt)
+                scaler.update()
+            """,
+            id="an unscale that came too late",
+        ),
+        pytest.param(
+            """
+            for x in data:
+                opt.zero_grad()
+                opt.step()
+                model(x).sum().backward()
+                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            """,
+            """
+            for x in data:
+                opt.zero_grad()
+                model(x).sum().backward()
+                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                opt.step()
+            """,
+            id="a step goes behind its backward and the clip",
+        ),
+        pytest.param(
+            """
+            other = torch.optim.SGD(critic.parameters(), lr=0.1)
+            for x in data:
+                opt.zero_grad()
+                critic(model(x)).sum().backward()
+                opt.step()
+                critic(x).sum().backward()
+                other.step()
+            """,
+            """
+            other = torch.optim.SGD(critic.parameters(), lr=0.1)
+            for x in data:
+                opt.zero_grad()
+                critic(model(x)).sum().backward()
+                opt.step()
+                other.zero_grad()
+                critic(x).sum().backward()
+                other.step()
+            """,
+            id="a clear before the backward, where another loss fills too",
         ),
         pytest.param(
             """

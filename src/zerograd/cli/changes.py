@@ -10,7 +10,7 @@ from typing import TextIO
 from zerograd.errors import UnreadableSourceError
 from zerograd.lifecycle.findings import Edit, Finding
 from zerograd.static.allow import add_allowances
-from zerograd.static.edits import CannotEdit, apply_edits
+from zerograd.static.fixing.edits import CannotEdit, apply_edits
 from zerograd.static.source import Source
 from zerograd.static.writing import write_whole
 

@@ -93,7 +93,7 @@ class Checker:
         all_found, result.unresolved, result.used = outcome
         found = self.to_show(all_found, source, settings)
         if found and (self.asked.offer or self.asked.fix):
-            from zerograd.static.fix import Fixer
+            from zerograd.static.fixing.fixer import Fixer
 
             fixer = Fixer(
                 lambda each: self.everything(each, settings)[0],

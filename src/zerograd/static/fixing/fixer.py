@@ -9,8 +9,8 @@ from dataclasses import replace
 from zerograd.errors import UnreadableSourceError
 from zerograd.lifecycle.findings import Edit, Finding, Fix
 from zerograd.lifecycle.rule import Severity
-from zerograd.static.edits import CannotEdit, Moves, apply_edits, in_cells
-from zerograd.static.remedies import Remedy, remedies
+from zerograd.static.fixing.edits import CannotEdit, Moves, apply_edits, in_cells
+from zerograd.static.fixing.remedies import Remedy, remedies
 from zerograd.static.source import Source
 
 MOST_TRIED = 8  # remedies a finding

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from zerograd.lifecycle.events import Spot
 from zerograd.lifecycle.findings import Finding
-from zerograd.static.edits import Layout
+from zerograd.static.fixing.edits import Layout
 from zerograd.static.source import Source
 
+_READIES = re.compile(r"(^|\.)(unscale_|clip_grad\w*)$")
 # words for the parts of what one step is for
 _PARTS = ("micro", "chunk", "split", "accum", "part", "view", "task", "mini", "sub", "batch_size")
 
@@ -51,18 +53,23 @@ class Scene:
                 break
         return at
 
-    def calls(self, node: ast.AST, method: str) -> Iterator[ast.Call]:
-        """Yield the calls of a method anywhere below `node`."""
+    def calls(self, node: ast.AST, *methods: str) -> Iterator[ast.Call]:
+        """Yield the calls of these methods anywhere below `node`."""
         for inner in ast.walk(node):
             if (
                 isinstance(inner, ast.Call)
                 and isinstance(inner.func, ast.Attribute)
-                and inner.func.attr == method
+                and inner.func.attr in methods
             ):
                 yield inner
 
-    def has_call(self, node: ast.AST, method: str) -> bool:
-        return next(self.calls(node, method), None) is not None
+    def has_call(self, node: ast.AST, *methods: str) -> bool:
+        return next(self.calls(node, *methods), None) is not None
+
+    def readies_gradients(self, statement: ast.stmt) -> bool:
+        """Does it unscale or clip what the next step uses?"""
+        called = (each.func for each in ast.walk(statement) if isinstance(each, ast.Call))
+        return any(_READIES.search(self.layout.text(each)) for each in called)
 
     def clear_text(self) -> str:
         """Return the clear of the owner, spelled as it is elsewhere in this file if it is."""
@@ -96,6 +103,17 @@ class Scene:
             if self.owner in texts and statement is not None:
                 found.append(statement)
         return unique(found)
+
+    def backward_of(self, step: ast.stmt) -> ast.stmt | None:
+        """Return the first backward in the block that leads to this step and to none before it."""
+        block = self.layout.block(step)
+        first = None
+        for statement in reversed(block[: block.index(step)]):
+            if self.has_call(statement, "step"):
+                break
+            if self.has_call(statement, "backward", "manual_backward"):
+                first = statement
+        return first
 
     def behind_step(self, step: ast.stmt) -> ast.stmt:
         """Return where a clear goes: the step, or the scaler's update if that comes next."""
