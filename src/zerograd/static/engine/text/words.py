@@ -198,7 +198,7 @@ def is_optimizer_name(path: str) -> bool:
         return is_optimizer_name(base) or is_optimizer_name(key)
     words = words_of(path)
     about = not _OTHERWISE.isdisjoint(words) or lower.endswith(".optimization")  # of settings
-    if about or words[-1] in ("loss", "losses"):
+    if about or words[-1:] in (("loss",), ("losses",)):  # it may be all signs
         return False
     if not _ALGORITHMS.isdisjoint(words[1:]):
         return False  # local_sgd, fused_adam: a way of training, or a class
