@@ -183,7 +183,7 @@ class Neighbours:
             call = re.compile(rb"(?<!def )(?<![\w.])%b\s*\(" % re.escape(name.encode()))
             held = {each.path: each.data for each in self._around(folder)}  # asked first
             others = (path for path in _files(self._top(folder)) if path not in held)
-            texts = chain(held.values(), map(_bytes, others))
+            texts = chain(held.values(), map(read_whole, others))
             word = name.encode()
             self._called[key] = any(word in text and call.search(text) for text in texts)
         return self._called[key]
@@ -202,7 +202,7 @@ class Neighbours:
             self._read.pop(next(iter(self._read)))  # the oldest
         found: list[_Around] = []
         for path in _files(top):
-            data = _bytes(path)
+            data = read_whole(path)
             clears = b"zero_grad" in data or b".grad = None" in data
             if clears or (b"caler" in data and _UPDATES.search(data)):
                 found.append(_Around(path, data, _lines_with(b"import", data), clears))
@@ -281,7 +281,8 @@ def _replaces(data: bytes, cls: bytes, method: bytes) -> bool:
     )
 
 
-def _bytes(path: str) -> bytes:
+def read_whole(path: str) -> bytes:
+    """Return what a file holds; nothing where it is too large, or cannot be read."""
     try:
         if os.path.getsize(path) > MOST_BYTES:
             return b""

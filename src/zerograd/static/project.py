@@ -8,10 +8,11 @@ project's root and its `src`, and in the folders given on the command line.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 
 from zerograd.errors import UnreadableSourceError
-from zerograd.static.neighbours import MOST_BYTES, Neighbours
+from zerograd.static.neighbours import MOST_BYTES, Neighbours, read_whole
 from zerograd.static.source import Source, shown_path
 
 MOST_OF_A_PACKAGE = 20_000  # bytes of an __init__.py that is read for what it hands on
@@ -22,6 +23,7 @@ _WORDS = (
     *(b"backward", b"zero_grad", b".step(", b".grad", b"unscale_"),
     *(b"optim.", b"torch.optim", b"Optimizer"),
 )
+_STAR = re.compile(rb"import\s*\*")
 _ROOT_MARKS = frozenset({"pyproject.toml", "setup.py", "setup.cfg", ".git", ".hg"})
 
 
@@ -42,15 +44,23 @@ class Project:
         self._paths: dict[tuple[str, str, int], str | None] = {}
         self._sources: dict[str, Source | None] = {}
         self._asked: set[str] = set()
+        self._texts: dict[str, bytes] = {}  # of modules that were asked for a name
         self._places: dict[str, tuple[str, str]] = {}
         self.around = Neighbours(self._top)
 
     def start(self, source: Source) -> None:
         """Begin the check of one file: its allowance of modules is full again."""
         self._asked = {self._place(source)[0]}
+        self._texts.clear()
 
     def find(
-        self, source: Source, module: str, level: int = 0, *, plain: bool = False
+        self,
+        source: Source,
+        module: str,
+        level: int = 0,
+        *,
+        plain: bool = False,
+        giving: str = "",
     ) -> Source | None:
         """Return the module that `source` imports as `module`, or None.
 
@@ -59,6 +69,7 @@ class Project:
                 `from . import b` is asked for as module "b" first, then "" for the package.
             level: the number of leading dots.
             plain: also a module in which nothing touches gradients.
+            giving: only a module that may have this name at its top.
         """
         own, folder = self._place(source)
         key = (folder, module, level)
@@ -72,7 +83,21 @@ class Project:
             if len(self._asked) > MOST_PER_FILE:
                 return None
             self._asked.add(path)
+        if giving and not self._may_give(path, giving):
+            return None
         return self._load(path, plain=plain)
+
+    def _may_give(self, path: str, name: str) -> bool:
+        """May a module have a name at its top: is it written there, or a star?
+
+        A package that imports all of a hundred modules is asked for one name of one of them.
+        """
+        if path in self._sources:
+            return True
+        data = self._texts.get(path)
+        if data is None:
+            data = self._texts[path] = read_whole(path)
+        return name.encode() in data or _STAR.search(data) is not None
 
     def _place(self, source: Source) -> tuple[str, str]:
         """Return the whole path of a source, and its folder."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.identity.definitions import Instance
@@ -203,7 +202,7 @@ def stem_of(key: ast.expr) -> str:
             key = key.func.value  # type: ignore[attr-defined]
         else:
             text = key.value if isinstance(key, ast.Constant) else ""
-            return re.split(r"[%{]", text)[0] if isinstance(text, str) else ""
+            return text.split("%", 1)[0].split("{", 1)[0] if isinstance(text, str) else ""
 
 
 def plain_name(call: ast.Call) -> str:

@@ -97,7 +97,7 @@ class Names(Objects):
         if name in unit.imports:
             return self._imported(unit, name)
         for module, level in unit.stars:
-            other = self._other_unit(unit, module, level)
+            other = self._other_unit(unit, module, level, giving=name)
             if other is not None and other is not unit:
                 value = self.global_value(other, name)
                 if value is not None:
@@ -146,11 +146,11 @@ class Names(Objects):
         return Function(other.functions[name], other) if other and name in other.functions else None
 
     def _other_unit(
-        self, unit: Unit, module: str, level: int, *, plain: bool = False
+        self, unit: Unit, module: str, level: int, *, plain: bool = False, giving: str = ""
     ) -> Unit | None:
         if self.project is None:
             return None
-        source = self.project.find(unit.source, module, level, plain=plain)
+        source = self.project.find(unit.source, module, level, plain=plain, giving=giving)
         return self.unit(source) if source is not None else None
 
 

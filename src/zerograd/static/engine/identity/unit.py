@@ -231,7 +231,9 @@ class Unit:
         known = self._gathered.get(name)
         if known is None:
             text = self.source.text
-            emptied = len(re.findall(rf"\b{name}(?:: [^=\n]+)? = \[\]", text))
+            # It begins with the name, to which Python skips.
+            empty = rf"{name}(?<=\b{name})(?:: [^=\n]+)? = \[\]"
+            emptied = len(re.findall(empty, text))
             known = self._gathered[name] = emptied > 1 or f"{name}.clear()" in text
         return known
 

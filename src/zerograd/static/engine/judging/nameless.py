@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.findings import Finding
+from zerograd.static.engine.text.places import nodes_on
 
 if TYPE_CHECKING:
     from zerograd.static.engine.identity.unit import Unit
@@ -27,30 +28,30 @@ def without_nameless(program: Program, findings: list[Finding]) -> list[Finding]
     text = unit.source.text
     if not findings or not _RUNS.search(text) or unit.stars or _BINDS_UNSEEN.search(text):
         return findings  # most files
-    bound = _bound(unit)
     return [
-        replace(each, certain=False) if _names_nothing(each.owner, bound) else each
+        replace(each, certain=False) if _names_nothing(each.owner, unit) else each
         for each in findings
     ]
 
 
-def _names_nothing(owner: str, bound: set[str]) -> bool:
+def _names_nothing(owner: str, unit: Unit) -> bool:
     root = _ROOT.match(owner)
-    return root is not None and root[0] not in bound
+    return root is not None and not _is_bound(root[0], unit)
 
 
-def _bound(unit: Unit) -> set[str]:
-    """Return all names that anything in the file gives to something."""
-    found = {"self", "cls", *unit.imports}
-    for each in ast.walk(unit.source.tree):
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
-            found.add(each.id)
-        elif isinstance(each, ast.arg):
-            found.add(each.arg)
-        elif isinstance(each, ast.alias):
-            found.add((each.asname or each.name).split(".", 1)[0])
-        else:  # functions, classes, what is caught, what a case takes
-            name = getattr(each, "name", None)
-            if isinstance(name, str):
-                found.add(name)
-    return found
+def _is_bound(name: str, unit: Unit) -> bool:
+    """Does anything in the file give the name to something?"""
+    if name in ("self", "cls") or name in unit.imports:
+        return True
+    return name in map(_bound_by, nodes_on(unit.places.rows(name), unit.source.tree))
+
+
+def _bound_by(node: ast.AST) -> str | None:
+    """Return the name that a node gives to something."""
+    if isinstance(node, ast.Name):
+        return node.id if isinstance(node.ctx, ast.Store) else None
+    if isinstance(node, ast.arg):
+        return node.arg
+    if isinstance(node, ast.alias):
+        return (node.asname or node.name).split(".", 1)[0]
+    return getattr(node, "name", None)  # functions, classes, what is caught, what a case takes

@@ -20,6 +20,7 @@ from zerograd.static.engine.identity.ir import Happening
 from zerograd.static.engine.judging.origins import Assignments, assignments_around, loss_of
 from zerograd.static.engine.judging.pulls import Pull, pulls
 from zerograd.static.engine.judging.sums import Passage, Term, names_of_sum, terms, terms_of
+from zerograd.static.engine.text.places import nodes_on
 from zerograd.static.engine.text.words import words_of
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class Opposed:
             names = {_last(bucket) for bucket in step.event.buckets}
             lists = [
                 _last(path_of(each.func.value))
-                for each in ast.walk(step.unit.source.tree)
+                for each in nodes_on(step.unit.places.rows("append"), step.unit.source.tree)
                 if isinstance(each, ast.Call)
                 and isinstance(each.func, ast.Attribute)
                 and each.func.attr == "append"
@@ -142,13 +143,15 @@ class Opposed:
         """Look into one loss that also trains others, whose output the owner's network judges."""
         backward = self._buckets.backward_at(held.spot)
         loss = loss_of(backward.node) if backward is not None else None
-        if backward is None or loss is None or _OTHERWISE.search(_text_around(backward)):
+        if backward is None or loss is None:
             return None
-        given = self._given(backward)
         for other in sorted(held.fills - {owner}):
             made_by = {_last(each) for each in self._buckets.holdings[other]}
             if made_by & mine or not self._steps_on(other, held):
                 continue  # one network, or a loss that is the owner's alone
+            if _OTHERWISE.search(_text_around(backward)):
+                return None
+            given = self._given(backward)
             through = Passage(mine, made_by)
             contested = self._pulls_at(held)
             found = _contest(

@@ -76,8 +76,11 @@ class ClassUnit:
         ]
         times = sum(getattr(each, "attr", "") == attribute for each in targets(init.body))
         handed = [each for each in values if isinstance(each, ast.Name) and each.id in given]
-        set_outside = re.search(rf"(?<!self)\.{attribute}\s*=[^=]", self.unit.source.text)
-        return times == len(handed) == 1 and set_outside is None
+        if not times == len(handed) == 1:
+            return False
+        # It begins with the name, to which Python skips.
+        set_outside = rf"\.{attribute}(?<!self\.{attribute})\s*=[^=]"
+        return re.search(set_outside, self.unit.source.text) is None
 
     @property
     def flags(self) -> dict[str, bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
@@ -38,3 +39,14 @@ def has_row(rows: list[int], first: int, last: int) -> bool:
     """Is one of the rows, which are in order, between these two?"""
     place = bisect_left(rows, first)
     return place < len(rows) and rows[place] <= last
+
+
+def nodes_on(rows: list[int], tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a tree that cover one of the rows, the outer ones first."""
+    waiting = [tree]
+    for node in waiting:  # it grows as it is read
+        for each in ast.iter_child_nodes(node):
+            first = getattr(each, "lineno", 0)  # a few have no place of their own
+            if not first or has_row(rows, first, each.end_lineno):  # type: ignore[attr-defined]
+                waiting.append(each)
+                yield each
