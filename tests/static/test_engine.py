@@ -73,6 +73,24 @@ for x in data:
     assert finding.rule.code == "ZG301" and finding.advice == advice
 
 
+def test_a_scaler_that_a_class_makes_is_told_as_it_is_written() -> None:
+    source = f"""{SETTING}
+class Trainer:
+    def __init__(self, net):
+        self.net, self.scaler = net, torch.amp.GradScaler()
+        self.opt = optim.SGD(net.parameters(), lr=0.1)
+    def fit(self, data):
+        for x in data:
+            self.opt.zero_grad()
+            self.scaler.scale(self.net(x).sum()).backward()
+            self.scaler.step(self.opt)
+trainer = Trainer(nn.Linear(2, 2))
+trainer.fit(data)
+"""
+    (finding,) = (each for each in zerograd.check_source(source, "a.py") if each.certain)
+    assert finding.message.startswith("self.scaler.step(self.opt) is not followed by self.scaler.")
+
+
 def test_a_network_written_out_in_arrays_is_none_of_torch() -> None:
     source = """\
 import numpy as np

@@ -138,8 +138,9 @@ def _ranked(nodes: list[Node]) -> list[str]:
     parting: set[str] = set()
     for node in guards if len(weights) > MOST_ATOMS else ():
         if node.atom in near:
-            inside = [each for each in walk(_under(node), rounds=False) if _decides(each)]
-            near[node.atom] += len(inside)
+            around = walk(_under(node), rounds=False)
+            inside = [each for each in around if _decides(each)]
+            near[node.atom] += len(inside) + sum(map(_hides, around))
             if _parts(inside):
                 parting.add(node.atom)
     return sorted(weights, key=lambda key: (key not in parting, -near[key], -weights[key]))
@@ -169,9 +170,14 @@ def _decides(node: Node) -> bool:
     """Is it an event, or something that skips the rest of the round?"""
     if isinstance(node, Jump):
         return node.how in ("continue", "break")
-    if not isinstance(node, Happening) or node.event is None:
-        return False
+    if not isinstance(node, Happening) or node.event is None or node.kind is EventKind.TOUCH:
+        return False  # who looks at a gradient leaves it as it is
     return node.event.buckets != (NO_BUCKET,)  # one that reaches a part only settles nothing
+
+
+def _hides(node: Node) -> bool:
+    """Is it a call that may have cleared? Where it is not made, there is something to say."""
+    return isinstance(node, Haze) and node.whole and not node.spent and bool(node.buckets)
 
 
 def _weight(nodes: list[Node], caught: bool) -> int:

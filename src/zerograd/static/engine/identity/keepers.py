@@ -15,7 +15,7 @@ from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Haze
 from zerograd.static.engine.identity.keys import frame_of, keys_of
 from zerograd.static.engine.identity.values import Named, Optimizer, Several, Value
-from zerograd.static.engine.text.doing import is_acting
+from zerograd.static.engine.text.doing import comes_before_step, is_acting
 from zerograd.static.engine.text.words import (
     clips_by_name,
     is_follower_name,
@@ -141,7 +141,7 @@ def ask_trusted(frame: Frame, path: str, name: str) -> None:
         return
     hooked = not path or not HOOKS.isdisjoint((*words_of(path), *words_of(name)))
     if (hooked or path in frame.program.keepers) and not _only_looks_on(name):
-        frame.emit(Haze(None, whole=True))
+        frame.emit(Haze(None, whole=not comes_before_step(name)))
 
 
 def ask_by_name(frame: Frame, node: ast.Call, arguments: Arguments) -> None:
@@ -171,7 +171,7 @@ def hand_trainer(frame: Frame, node: ast.Call, arguments: Arguments) -> None:
         return
     handed = [each for each in arguments.leaves() if _is_a_trainer(frame, each)]
     if handed and not _keeps_its_optimizer(frame, arguments):
-        frame.emit(Haze(None, whole=True))
+        frame.emit(Haze(None, whole=not comes_before_step(path_of(called))))
 
 
 def _keeps_its_optimizer(frame: Frame, arguments: Arguments) -> bool:

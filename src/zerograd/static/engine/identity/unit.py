@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from zerograd.static.engine.identity.values import External
 from zerograd.static.engine.text.classes import ClassUnit, FunctionNode
 from zerograd.static.engine.text.companions import companions
-from zerograd.static.engine.text.leading import LeadingLines
+from zerograd.static.engine.text.leading import EVENT_WORDS, LeadingLines
 from zerograd.static.engine.text.places import Places, has_row
 from zerograd.static.engine.text.stores import names_stored, statements_in
 
@@ -78,7 +78,7 @@ class Unit:
         self._companions: dict[str, frozenset[str]] | None = None
         self._clears: bool | None = None
         self._in_buffers: bool | None = None
-        self._leading: LeadingLines | None = None
+        self._leading: dict[tuple[str, ...], LeadingLines] = {}  # by the words of the events
         self._places: Places | None = None
         self._gradient_rows: list[int] | None = None
         self._networks: frozenset[str] | None = None
@@ -306,17 +306,19 @@ class Unit:
             self._clears = "zero_grad(" in text or _CLEARING.search(text) is not None
         return self._clears
 
-    def has_events(self, node: ast.AST) -> bool:
-        """May the text of `node` hold an event, or a call of what does?"""
-        if self._leading is None:
+    def has_events(self, node: ast.AST, words: tuple[str, ...] = EVENT_WORDS) -> bool:
+        """May the text of `node` hold an event, told by such a word, or a call of what does?"""
+        leading = self._leading.get(words)
+        if leading is None:
             defined = [(node, "") for node in self.functions.values()]
             for cls in self.classes.values():
                 defined += [(method, cls.name) for method in cls.methods.values()]
-            self._leading = LeadingLines(
+            leading = self._leading[words] = LeadingLines(
                 self.places,
                 [(each.name, owner, each.lineno, _last(each)) for each, owner in defined],
+                words,
             )
-        return self._leading.any_in(node.lineno, _last(node))  # type: ignore[attr-defined]
+        return leading.any_in(node.lineno, _last(node))  # type: ignore[attr-defined]
 
 
 def _asks(text: str, name: str, number: str) -> bool:

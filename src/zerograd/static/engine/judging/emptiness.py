@@ -231,11 +231,12 @@ def _is_surely_empty(step: Happening, buckets: Buckets, program: Program) -> boo
         return False
     if _trains_elsewhere(step, backwards) and _may_hide_a_backward(step):
         return False  # here it only moves a schedule
-    reached = [mine & set(each.event.buckets) for each in backwards if each.event]
+    order = _since_clear(step, mine, buckets)
     asked = any(touches(key, bucket) for key in program.asked for bucket in mine)
-    if asked and not all(reached):
+    since = [each for each in order if each.kind is EventKind.BACKWARD and each.event is not None]
+    if asked and not all(_fills(each, mine) for each in since):
         return False  # a method of the network may have given what that loss is made of
-    if not any(reached):
+    if not any(_fills(each, mine) for each in backwards):
         # Of code that runs, that is more often a loss that was not understood than one that
         # trains another network; one through the network itself, which is frozen, was.
         through = frozenset[str]().union(*(each.through for each in backwards))
@@ -243,9 +244,12 @@ def _is_surely_empty(step: Happening, buckets: Buckets, program: Program) -> boo
             return False
         before = backwards
     else:
-        order = _since_clear(step, mine, buckets)
         before = [each for each in order if _comes_before(each, step, mine)]
     return all(each.sure and each.through and each.through <= program.made for each in before)
+
+
+def _fills(backward: Happening, mine: set[str]) -> bool:
+    return backward.event is not None and not mine.isdisjoint(backward.event.buckets)
 
 
 def _trains_elsewhere(step: Happening, backwards: list[Happening]) -> bool:

@@ -41,7 +41,7 @@ from zerograd.static.engine.judging.plausible import (
     is_put_elsewhere,
 )
 from zerograd.static.engine.judging.rows import Rows, needs_an_exception
-from zerograd.static.engine.judging.telling import told_of_last_round
+from zerograd.static.engine.judging.telling import scaler_at, told_of_last_round
 from zerograd.static.engine.judging.unscaled import (
     States,
     clipped_before,
@@ -209,7 +209,7 @@ class Judgement(Leaks):
     ) -> Finding:
         """ZG303 in words of its own, told at `spot`."""
         finding = self._finding(node, "ZG303", INITIAL, certain)
-        names = {"owner": finding.owner, "scaler": node.scaler.split("@", 1)[0]}
+        names = {"owner": finding.owner, "scaler": scaler_at(node, node.scaler)}
         return replace(
             finding,
             spot=spot,

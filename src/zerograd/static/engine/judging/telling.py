@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 
 from zerograd.lifecycle.events import EventKind, Spot
@@ -10,7 +11,9 @@ from zerograd.lifecycle.state import BucketState
 from zerograd.rules import BY_CODE
 from zerograd.rules.clip_before_unscale import moved
 from zerograd.rules.stale_gradient import by_hand
+from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening
+from zerograd.static.engine.identity.keys import spelled
 from zerograd.static.engine.judging.early import EarlyClears
 from zerograd.static.engine.reading.applied import is_applied, told_of_applied
 
@@ -30,7 +33,7 @@ class Telling(EarlyClears):
         story = rule.tells(state, event)
         names = {"owner": name, **{k: v for k, v in story.names if k != "owner"}}
         if "scaler" in names:
-            names["scaler"] = names["scaler"].split("@", 1)[0]
+            names["scaler"] = scaler_at(node, names["scaler"])
         message = (story.summary or rule.summary).format_map(names)
         advice = (story.advice or rule.advice).format_map(names)
         finding = replace(finding, message=message, advice=advice, owner=name, certain=certain)
@@ -79,6 +82,17 @@ class Telling(EarlyClears):
             if each.spot == spot:
                 return each.unit.source.segment(each.node)
         return ""
+
+
+def scaler_at(node: Happening, key: str) -> str:
+    """Return a scaler as the user writes it there: `self.scaler` in `self.scaler.step(opt)`."""
+    call = node.node
+    receiver = (
+        call.func.value if isinstance(call, ast.Call) and type(call.func) is ast.Attribute else call
+    )
+    written = path_of(receiver)
+    same = written.rsplit(".", 1)[-1] == spelled(key).rsplit(".", 1)[-1]
+    return written if same else key.split("@", 1)[0]
 
 
 def told_of_last_round(finding: Finding) -> Finding:

@@ -10,7 +10,6 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from zerograd.static.engine.identity.answering import class_of_parameter
 from zerograd.static.engine.identity.arguments import Arguments
 from zerograd.static.engine.identity.attributes import attribute
 from zerograd.static.engine.identity.decorators import (
@@ -19,21 +18,17 @@ from zerograd.static.engine.identity.decorators import (
     is_manager,
     with_decorators,
 )
-from zerograd.static.engine.identity.definitions import Class, Function, Instance
-from zerograd.static.engine.identity.frame import Frame, path_of
+from zerograd.static.engine.identity.definitions import Function, Instance
+from zerograd.static.engine.identity.frame import Frame
 from zerograd.static.engine.identity.ir import Block, Happening, Haze, Scope, has_effect, walk
 from zerograd.static.engine.identity.keys import joined, keys_of
 from zerograd.static.engine.identity.lineage import Lineage
 from zerograd.static.engine.identity.unit import Unit
 from zerograd.static.engine.identity.values import (
     NOTHING,
-    Accelerator,
     Constant,
-    External,
     Leaf,
-    Mapping,
     Module,
-    Named,
     Optimizer,
     Params,
     Several,
@@ -42,9 +37,11 @@ from zerograd.static.engine.identity.values import (
 )
 from zerograd.static.engine.reading.binding import bind
 from zerograd.static.engine.reading.expressions import evaluate
+from zerograd.static.engine.reading.parameters import bind_parameters, parameters_of
 from zerograd.static.engine.reading.statements import read_block
 from zerograd.static.engine.text.classes import FunctionNode
-from zerograd.static.engine.text.words import clears_by_name, clips_by_name, is_optimizer_name
+from zerograd.static.engine.text.leading import GRADIENT_WORDS
+from zerograd.static.engine.text.words import clears_by_name, clips_by_name
 
 if TYPE_CHECKING:
     from zerograd.static.project import Project
@@ -53,10 +50,12 @@ if TYPE_CHECKING:
 
 DEEPEST = 10  # calls followed into each other
 FUEL_A_LINE = 12  # expressions read for each line of a file that is longer than most
-MOST_READINGS = 400  # functions read from where one reading begins
+MOST_READINGS = 500  # functions read from where one reading begins
 _WRAPPED = ("step", "zero_grad")
 _ACTS = re.compile(r"backward\(|\.step\(")
 _TRAINS = re.compile(r"backward\(|zero_grad|\.grad\b|clip|scale")
+
+Told = tuple[int, frozenset[tuple[str, str]]]
 
 
 class Readings(Lineage):
@@ -73,6 +72,7 @@ class Readings(Lineage):
         self._read: dict[tuple[object, ...], tuple[Scope | None, Value, set[int]]] = {}
         self._enough = MOST_READINGS  # functions, when no more are read
         self._reading: list[int] = []
+        self._told: list[Told] = []  # the same, with the flags of each
         self._cut = DEEPEST  # the outermost of them that was come to again, and not read again
         self._stack: list[int] = []  # numbers of the frames being read, outermost first
         self._frames = 0
@@ -120,22 +120,25 @@ class Readings(Lineage):
         arguments = arguments.after(function.given, function.named)
         if not self._is_worth_reading(function, arguments):
             return self._computed_by(arguments)
+        told = _told(body, arguments)
+        again = told in self._told
         if (
             len(self._reading) >= DEEPEST
-            or id(body) in self._reading
+            or again
             or len(self._read) >= self._enough
             or (self.fuel < self._kept and function.unit is not self.main)
         ):
             self.unresolved += 1
-            if id(body) in self._reading:
-                self._cut = min(self._cut, self._reading.index(id(body)))
+            if again:
+                self._cut = min(self._cut, self._told.index(told))
             else:
                 self.called -= new  # it is still to be read, for itself
             optimizers = arguments.optimizers()
             if optimizers:
                 frame.emit(Haze(keys_of(Several(optimizers)), whole=True))
             elif function.unit.has_events(body):
-                frame.emit(Haze(None, whole=True))  # it does something, nobody knows to whom
+                # It does something, nobody knows to whom: to gradients, or to who is to get any.
+                frame.emit(Haze(None, whole=function.unit.has_events(body, GRADIENT_WORDS)))
             return self._computed_by(arguments)
         spelled = self._spelled(frame, function, arguments)
         site = frame.site
@@ -210,7 +213,7 @@ class Readings(Lineage):
         self, frame: Frame, function: Function, arguments: Arguments
     ) -> dict[str, tuple[str, frozenset[str], bool]]:
         """Return how the caller spells each parameter, so that conditions on it are the same."""
-        names = _parameters(function)
+        names = parameters_of(function)
         once = frame.node is None and frame.loop is None  # main(parse()), at the top of a file
         spelled: dict[str, tuple[str, frozenset[str], bool]] = {}
         for place, node in arguments.nodes.items():
@@ -261,8 +264,9 @@ class Readings(Lineage):
         )
         frame.spellings = spelled
         frame.site = site
-        self._bind_parameters(frame, function, arguments)
+        bind_parameters(frame, function, arguments, outermost=not self._reading)
         self._reading.append(id(node))
+        self._told.append(_told(node, arguments))
         self._stack.append(frame.number)
         if isinstance(node, ast.Lambda):
             value = evaluate(frame, node.body)
@@ -273,83 +277,9 @@ class Readings(Lineage):
             if frame.yields and not _trains(block, frame.yields):
                 block = []  # what it makes for itself, it makes between two items
         self._reading.pop()
+        self._told.pop()
         self._stack.pop()
         return (Scope(block, function.unit) if has_effect(block) else None), value
-
-    def _bind_parameters(self, frame: Frame, function: Function, arguments: Arguments) -> None:
-        parameters = function.node.args
-        names = _parameters(function)
-        values = arguments.positional
-        if function.bound is not None and not has_decorator(function.node, "staticmethod"):
-            first = [*parameters.posonlyargs, *parameters.args][:1]
-            if first:
-                frame.locals[first[0].arg] = function.bound
-        for number, name in enumerate(names):
-            value = values[number] if number < len(values) else arguments.named.get(name)
-            self._bind_parameter(frame, function, name, value, arguments.unknown)
-        if parameters.vararg is not None:
-            frame.locals[parameters.vararg.arg] = Several(list(values[len(names) :]))
-        if parameters.kwarg is not None:
-            known = {*names, *(each.arg for each in parameters.kwonlyargs)}
-            extra = {name: value for name, value in arguments.named.items() if name not in known}
-            name = parameters.kwarg.arg
-            frame.locals[name] = Named(name) if arguments.unknown else Mapping(dict(extra.items()))
-        for each in parameters.kwonlyargs:
-            given = arguments.named.get(each.arg)
-            self._bind_parameter(frame, function, each.arg, given, arguments.unknown)
-
-    def _bind_parameter(
-        self, frame: Frame, function: Function, name: str, value: Value | None, unknown: bool
-    ) -> None:
-        if value is None:
-            default = _default(function.node.args, name)
-            if isinstance(default, ast.Constant) and not unknown:
-                frame.locals[name] = Constant(default.value)
-                return
-            value = self._annotated(function, name)
-            asked = class_of_parameter(function, name) if value is None else None
-            value = Instance(asked, name) if asked is not None else value
-            if value is None and isinstance(default, ast.Name | ast.Attribute) and not unknown:
-                found = evaluate(self.frame(function.unit, closure=function.closure), default)
-                around = isinstance(default, ast.Name) and default.id in (function.closure or ())
-                known = isinstance(found, External) or self.is_lasting(found) or around
-                value = found if known else None
-        if value is NOTHING or value is None:
-            value = Named(name if len(self._reading) == 0 else f"{name}@{frame.number}")
-        frame.locals[name] = value
-
-    def _annotated(self, function: Function, name: str) -> Value | None:
-        """Return an instance for a parameter that is annotated with a class of the project."""
-        parameters = function.node.args
-        for each in (*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs):
-            if each.arg != name or each.annotation is None:
-                continue
-            annotation = each.annotation
-            if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-                found = self.global_value(function.unit, annotation.value)
-            elif isinstance(annotation, ast.Name):
-                found = self.global_value(function.unit, annotation.id)
-            else:
-                found = None
-            if isinstance(found, Class):
-                if self.is_optimizer(found.unit) or self.is_written_out(found.unit):
-                    return self.named_optimizer(name)
-                return Instance(found.unit, name)
-            text = path_of(annotation)
-            if isinstance(found, External) or text:
-                dotted = found.dotted if isinstance(found, External) else text
-                if dotted.rsplit(".", 1)[-1] in ("Optimizer", "GradScaler"):
-                    if dotted.endswith("Optimizer"):
-                        owner = function.bound if self.quiet else None
-                        if isinstance(owner, Instance) and owner.key != "self":
-                            name = f"{owner.key}.{name}"  # each of several has its own
-                        return self.named_optimizer(name)
-                    return self.named_scaler(name)
-                if dotted.endswith("nn.Module") and not is_optimizer_name(name):
-                    return Module(name)
-                if dotted.rsplit(".", 1)[-1] in ("Fabric", "Accelerator"):
-                    return Accelerator(window=dotted.endswith("Accelerator"))
-        return None
 
     def quietly(self, function: Function) -> Value:
         """Read a method for the attributes it sets, whatever its parameters; no event counts."""
@@ -363,21 +293,17 @@ class Readings(Lineage):
         return value
 
 
-def _parameters(function: Function) -> list[str]:
-    parameters = function.node.args
-    names = [each.arg for each in (*parameters.posonlyargs, *parameters.args)]
-    if function.bound is not None and not has_decorator(function.node, "staticmethod"):
-        return names[1:]
-    return names
+def _told(function: ast.AST, arguments: Arguments) -> Told:
+    """Return a function and the flags it is called with.
 
-
-def _default(parameters: ast.arguments, name: str) -> ast.expr | None:
-    names = [each.arg for each in (*parameters.posonlyargs, *parameters.args)]
-    given = dict(zip(reversed(names), reversed(parameters.defaults), strict=False))
-    for each, default in zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True):
-        if default is not None:
-            given[each.arg] = default
-    return given.get(name)
+    One that trains may call itself to evaluate, `self.run(loader, train=False)`: that is another.
+    """
+    flags = [
+        (str(place), value.ident)
+        for place, value in (*enumerate(arguments.positional), *arguments.named.items())
+        if isinstance(value, Constant) and isinstance(value.value, bool | str)
+    ]
+    return id(function), frozenset(flags)
 
 
 def _trains(block: Block, yields: list[Haze]) -> bool:

@@ -94,7 +94,7 @@ def _expression(frame: Frame, node: ast.Expr) -> None:
         _go_round(frame, rounds)
         return
     node = _after_rounds(frame, node)
-    frame.bare = True
+    frame.bare = not isinstance(node.value, ast.Yield | ast.YieldFrom)  # whose value is handed out
     evaluate(frame, node.value)
     frame.bare = False
     if ends_program(frame.unit, node.value):

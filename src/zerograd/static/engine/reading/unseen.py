@@ -32,6 +32,7 @@ from zerograd.static.engine.identity.values import (
 )
 from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.doing import (
+    comes_before_step,
     empties_all,
     is_acting,
     is_emptying,
@@ -160,7 +161,8 @@ def clear_by_hook(frame: Frame, path: str, arguments: Arguments) -> None:
     ):
         frame.emit(Haze(None, whole=True))
     elif hooked and (given or frame.program.entrusted) and not frame.is_cleared():
-        frame.emit(Haze(None, whole=True))  # the trainer is handed over, and nobody else clears
+        # The trainer is handed over, and nobody else clears.
+        frame.emit(Haze(None, whole=not comes_before_step(name)))
 
 
 def inherited(frame: Frame, name: str, arguments: Arguments) -> None:
@@ -169,7 +171,7 @@ def inherited(frame: Frame, name: str, arguments: Arguments) -> None:
     hooked = not HOOKS.isdisjoint(words) or is_emptying(name)
     hooked = hooked and not arguments.all()  # else it looks at what it is handed
     if frame.bare and hooked and not is_inert(words) and not frame.is_cleared():
-        frame.emit(Haze(None, whole=True))
+        frame.emit(Haze(None, whole=not comes_before_step(name)))
 
 
 def networks_in(frame: Frame, arguments: Arguments) -> frozenset[str]:

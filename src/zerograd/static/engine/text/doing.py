@@ -61,6 +61,14 @@ def notes_down(words: Sequence[str]) -> bool:
     return not _NOTING.isdisjoint(words)
 
 
+def comes_before_step(name: str) -> bool:
+    """Is it a hook between a backward and its step? Who cleared there, would lose the gradient."""
+    words = frozenset(words_of(name))
+    after_backward = "backward" in words and not words.isdisjoint(("after", "post", "end"))
+    before_step = {"optimizer", "step"} <= words and not words.isdisjoint(("before", "pre"))
+    return (after_backward or before_step) and not is_emptying(name)
+
+
 def is_emptying(name: str) -> bool:
     """May an unseen function of this name clear the gradients of a network it is handed?"""
     return not _EMPTYING.isdisjoint(words_of(name))

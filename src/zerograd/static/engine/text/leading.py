@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator
 
 from zerograd.static.engine.text.places import Places, has_row
 
-# a function whose text holds none of these has no events of its own
-EVENT_WORDS = ("backward", "zero_grad", ".step", ".grad", "unscale_", "clip_grad", "requires_grad")
+# a function whose text holds none of these leaves gradients as they are
+GRADIENT_WORDS = ("backward", "zero_grad", ".step", ".grad", "unscale_", "clip_grad")
+# and one whose text holds none of these has no events of its own
+EVENT_WORDS = (*GRADIENT_WORDS, "requires_grad")
 # methods that everything has: a call of one says nothing
 _COMMON = frozenset(("train", "step", "eval", "forward", "update", "__init__", "__call__", "run"))
 
@@ -24,9 +26,9 @@ class LeadingLines:
 
     __slots__ = ("_lines", "_places")
 
-    def __init__(self, places: Places, defined: Iterable[Defined]) -> None:
+    def __init__(self, places: Places, defined: Iterable[Defined], words: tuple[str, ...]) -> None:
         self._places = places
-        found = {row for word in EVENT_WORDS for row in places.rows(word)}
+        found = {row for word in words for row in places.rows(word)}
         found.update(self._calls_that_lead(found, sorted(defined, key=lambda each: each[2])))
         self._lines = sorted(found)
 
