@@ -46,6 +46,54 @@ def test_every_file_of_loops_holds_some() -> None:
 
 
 @pytest.mark.parametrize(
+    ("loss", "noted"),
+    [
+        ('out["loss"] / float(every)', False),
+        ('out["loss"] / every', False),
+        ('out["loss"] / 2', False),
+        ('out["loss"]', True),
+    ],
+)
+def test_a_loss_that_the_window_divides_is_averaged_whatever_it_is_taken_from(
+    loss: str, noted: bool
+) -> None:
+    source = f"""{SETTING}
+def train(algorithm, opt, data, every):
+    for i, x in enumerate(data):
+        out = algorithm.update(x)
+        loss = {loss}
+        loss.backward()
+        if (i + 1) % every == 0:
+            opt.step()
+            opt.zero_grad()
+"""
+    found = {each.rule.code for each in zerograd.check_source(source, "a.py", notes=True)}
+    assert ("ZG503" in found) is noted
+
+
+@pytest.mark.parametrize(("first", "noted"), [("critic.zero_grad()", False), ("pass", True)])
+def test_rounds_after_a_step_are_no_window_of_the_next_one_if_it_clears_first(
+    first: str, noted: bool
+) -> None:
+    source = f"""{SETTING}
+critic, actor = nn.Linear(2, 1), nn.Linear(2, 2)
+critic_opt = optim.SGD(critic.parameters(), lr=0.1)
+actor_opt = optim.SGD(actor.parameters(), lr=0.1)
+for x in data:
+    {first}
+    critic(x).sum().backward()
+    critic_opt.step()
+    critic.zero_grad(set_to_none={noted})
+    for part in x.chunk(4):
+        actor.zero_grad()
+        critic(part).sum().backward()
+        actor_opt.step()
+"""
+    found = {each.rule.code for each in zerograd.check_source(source, "a.py", notes=True)}
+    assert ("ZG503" in found) is noted
+
+
+@pytest.mark.parametrize(
     ("after", "advice"),
     [
         ("scaler.unscale_(opt)", "move scaler.unscale_(opt) before the clip"),

@@ -165,6 +165,10 @@ class Unit:
             return []
         return [each for each in self.every_function() if has_row(rows, each.lineno, _last(each))]
 
+    def functions_around(self, line: int) -> list[FunctionNode]:
+        """Return the functions that a line stands in, the outer ones first."""
+        return [each for each in self.every_function() if each.lineno <= line <= _last(each)]
+
     @property
     def places(self) -> Places:
         """Where words stand in the file."""

@@ -57,6 +57,7 @@ class Leaks(Telling):
                 meant = meant or "toggle_optimizer(" in node.unit.source.text
                 meant = meant or self._is_parted(bucket)
                 meant = meant or (left is not None and self._is_dealt_out(bucket, left))
+                meant = meant or (left is not None and self._is_only_moved(node, left))
                 # In a loop the first round is not like the others; outside there is no other.
                 known = bool(judged) or node.loop is None
                 always = known and _is_always(
@@ -146,6 +147,20 @@ class Leaks(Telling):
         wholes = {spelled(key) for key in keys if covers(key, bucket)}
         return takes_some_outputs(first, second, wholes) or take_other_outputs(first, second)
 
+    def _is_only_moved(self, step: Happening, left: Suspicion) -> bool:
+        """Was nothing else stepped than some of its own weights, by hand, for a look from there?
+
+        `p.data.add_(eps * p.grad)` before the second loss of an adversarial training, or of SAM:
+        both are its own.
+        """
+        assert step.event is not None
+        others = [self._buckets.optimizers[each] for each in left.left.fills - {step.event.owner}]
+        own = (step.optimizer.keys if step.optimizer is not None else None) or frozenset[str]()
+        return bool(others) and all(
+            each.is_by_hand and each.keys and all(_is_any(own, key) for key in each.keys)
+            for each in others
+        )
+
     def _is_confirmed(self, bucket: str, step: Spot) -> bool:
         """Does the suspicion last until the next backward or clear, or until the end?"""
         later = [
@@ -169,6 +184,10 @@ class Leaks(Telling):
     @abstractmethod
     def _literals(self, literals: frozenset[int]) -> frozenset[Literal]:
         """Return the conditions that some numbers stand for."""
+
+
+def _is_any(wholes: frozenset[str], key: str) -> bool:
+    return any(covers(whole, key) for whole in wholes)
 
 
 def _name_of_loss(code: str) -> str:

@@ -12,6 +12,7 @@ from zerograd.static.engine.identity.conditions import RAISED
 from zerograd.static.engine.identity.ir import Happening, Loop
 from zerograd.static.engine.identity.taken import takes
 from zerograd.static.engine.judging.updaters import may_be_updated_outside
+from zerograd.static.engine.text.provided import ways_of, ways_to
 from zerograd.static.engine.text.words import words_of
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def is_plausible(node: Happening, verdict: Verdict, buckets: Buckets, program: P
         return False
     if verdict.condition is None:
         return True
+    if _is_not_there(node, verdict.condition, program):
+        return False
     own = node.guards
     condition, truth = verdict.condition
     if node.rescues or (truth and condition.removeprefix(BEFORE).startswith(RAISED)):
@@ -69,6 +72,26 @@ def is_plausible(node: Happening, verdict: Verdict, buckets: Buckets, program: P
     if condition in fixed and not are_about_the_same(condition, own - fixed, program):
         return True  # what never changes is no other word for what does
     return not clears or any(own - fixed <= each.guards for each in clears)
+
+
+def _is_not_there(node: Happening, literal: Literal, program: Program) -> bool:
+    """Is there no such optimizer where that holds? It was made under the opposite of it alone.
+
+    A file that makes it nowhere says nothing of this.
+    """
+    atom = program.atoms.get(literal[0])
+    if atom is None or atom.node is None or not node.name:
+        return False
+    opposite = ways_of(atom.node, not literal[1])
+    whole = node.unit.source.tree.body
+    if "." in node.name:
+        ways = ways_to(whole, f".{node.name.rpartition('.')[2]}")
+    else:
+        line = node.node.lineno  # type: ignore[attr-defined]
+        around = [each.body for each in reversed(node.unit.functions_around(line))]
+        found = (ways_to(body, node.name) for body in (*around, whole))
+        ways = next(filter(None, found), frozenset())
+    return not opposite.isdisjoint(ways)
 
 
 def _may_be_cleared_by_stranger(node: Happening, buckets: Buckets) -> bool:

@@ -166,7 +166,7 @@ def is_divided_by(step: Happening, size_text: str) -> bool:
     """Does the loop divide something, a loss one would think, by the size of the window?"""
     size = re.escape(size_text)
     text = step.loop.text if step.loop is not None else ""
-    return bool(re.search(rf"(?<!/)/=?\s*{size}(?!\w)", text))
+    return bool(re.search(rf"(?<!/)/=?\s*(?:(?:float|int)\()?{size}(?!\w)", text))
 
 
 def _side(node: Happening, number: int, flow: Flow) -> bool | None:

@@ -97,8 +97,7 @@ def _loops_of_their_own(buckets: Buckets, flow: Flow) -> Iterator[Finding]:
         ]
         # What is stepped or cleared in there as well is no window of that loop, nor is what is
         # cleared between it and the step.
-        between = buckets.happenings[: buckets.happenings.index(step)]
-        between = between[between.index(filled[-1]) :] if filled and filled[-1] in between else []
+        between = _after_each_round(filled, step, buckets)
         others = [
             each
             for each in (*inner, *between)
@@ -115,6 +114,20 @@ def _loops_of_their_own(buckets: Buckets, flow: Flow) -> Iterator[Finding]:
             yield _note(step, "ZG503", step.spot)
         if _synchronises_each(step):
             yield _note(step, "ZG505", filled[0].spot)
+
+
+def _after_each_round(
+    filled: list[Happening], step: Happening, buckets: Buckets
+) -> list[Happening]:
+    """Return what happens from the last of these losses to the step, be it of the next round."""
+    if not filled:
+        return []
+    happenings = buckets.happenings
+    last, stepped = happenings.index(filled[-1]), happenings.index(step)
+    if last < stepped:
+        return happenings[last:stepped]
+    around = (*happenings[last:], *happenings[:stepped])
+    return [each for each in around if each.loop is step.loop or _is_within(each.loop, step.loop)]
 
 
 def _is_within(loop: Loop | None, outer: Loop | None) -> bool:
@@ -365,13 +378,14 @@ def _copied(loop: ast.AST | None, names: set[str]) -> set[str]:
 def _is_summed(window: Window) -> bool:
     if any(each.averaged for each in window.backwards) or not _looks_like_a_window(window):
         return False
-    return not _divides(window.step)
+    size = window.text(window.modulo.right)
+    return not _divides(window.step) and not is_divided_by(window.step, size)
 
 
 def _divides(step: Happening) -> bool:
     """Is a loss divided anywhere in the loop of this step?"""
     text = step.loop.text if step.loop is not None else ""
-    return bool(re.search(r"loss\w*\s*/|loss\w*\s*/=|\.div_?\(|1\.?0?\s*/", text))
+    return bool(re.search(r"loss\w*[\"'\])]*\s*/|\.div_?\(|1\.?0?\s*/", text))
 
 
 def _synchronises_each(step: Happening) -> bool:
