@@ -24,6 +24,8 @@ _WORDS = (
     *(b"optim.", b"torch.optim", b"Optimizer"),
 )
 _STAR = re.compile(rb"import\s*\*")
+# the heir of a class that trains: what it does instead may be nothing of that
+_HEIR = re.compile(rb"class (?<=\bclass )\w+\([^)\n]*(?:Train|Learn|Agent|Solver|Task)")
 _ROOT_MARKS = frozenset({"pyproject.toml", "setup.py", "setup.cfg", ".git", ".hg"})
 
 
@@ -218,6 +220,10 @@ class Project:
             self._sources.pop(next(iter(self._sources)))
 
 
+def _is_of_training(data: bytes) -> bool:
+    return any(word in data for word in _WORDS) or _HEIR.search(data) is not None
+
+
 def _hands_on(path: str, data: bytes) -> bool:
     """Is it a package that gives out what its own modules define?"""
     package = os.path.basename(path) == "__init__.py" and len(data) <= MOST_OF_A_PACKAGE
@@ -235,7 +241,7 @@ def _read(path: str, *, plain: bool) -> Source | None:
             return None
         with open(path, "rb") as file:
             data = file.read()
-        if not (plain or any(word in data for word in _WORDS) or _hands_on(path, data)):
+        if not (plain or _is_of_training(data) or _hands_on(path, data)):
             return None
         return Source.read(data, shown_path(path))
     except (OSError, ValueError, UnreadableSourceError):

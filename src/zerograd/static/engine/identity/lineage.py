@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.identity.away import names_leading_away
 from zerograd.static.engine.identity.decorators import has_decorator
 from zerograd.static.engine.identity.definitions import Class, Function, Instance, Super
 from zerograd.static.engine.identity.elsewhere import asks_above, clears
@@ -41,6 +42,7 @@ class Lineage(Names):
 
     def __init__(self, source: Source, project: Project | None) -> None:
         super().__init__(source, project)
+        self.main.away = lambda: names_leading_away(self)
         self._modules: dict[int, bool] = {}
         self._implied: dict[int, frozenset[str]] = {}
         self._unasked: dict[int, bool] = {}  # of each file, whether it clears where none is seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.identity.definitions import Class, Function, Namespace
@@ -95,7 +96,7 @@ class Names(Objects):
         if name in unit.classes:
             return Class(unit.classes[name])
         if name in unit.imports:
-            return self._imported(unit, name)
+            return self.imported(unit, name)
         for module, level in unit.stars:
             other = self._other_unit(unit, module, level, giving=name)
             if other is not None and other is not unit:
@@ -106,6 +107,13 @@ class Names(Objects):
             return self._assigned_global(unit, name)
         return None
 
+    def starred(self, unit: Unit) -> Iterator[Namespace]:
+        """Yield the modules of the project all of whose names a module imports."""
+        for module, level in unit.stars:
+            other = self._other_unit(unit, module, level)
+            if other is not None and other is not unit:
+                yield Namespace(other)
+
     def _assigned_global(self, unit: Unit, name: str) -> Value | None:
         """Return a constant that another module assigns at its top."""
         for node in unit.source.tree.body:
@@ -115,7 +123,8 @@ class Names(Objects):
                         return Constant(node.value.value)
         return None
 
-    def _imported(self, unit: Unit, name: str) -> Value:
+    def imported(self, unit: Unit, name: str) -> Value:
+        """Return what a module imports under a name."""
         module, level, inner = unit.imports[name]
         known = module.startswith("torch") or (not level and _is_understood(f"{module}.{inner}"))
         if self.project is not None and not known:
@@ -135,7 +144,7 @@ class Names(Objects):
         """Return a function of the project from a module where nothing touches gradients.
 
         Such modules are not read with the others; that of a loss is, once it is handed a
-        network: `losses.adversarial(D, fake)`.
+        network: `losses.adversarial(D, fake)`; and that of a loop, once it is handed an optimizer.
         """
         path = path_of(called).split(".")
         if path[0] not in unit.imports or self.project is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, cast
 
 from zerograd.static.engine.identity.values import External
@@ -46,6 +47,7 @@ class Unit:
         "_statements",
         "_tallies",
         "_texts",
+        "away",
         "classes",
         "functions",
         "imports",
@@ -64,6 +66,7 @@ class Unit:
         self.submodules: set[str] = set()  # `import package.module`
         self.stars: list[tuple[str, int]] = []
         self.missing: set[str] = set()  # names that were looked for at its top, in vain
+        self.away: Callable[[], Iterable[str]] | None = None  # imported names that lead to events
         self._lines = source.lines
         self._texts: dict[int, str] = {}
         self._parts: dict[int, list[ast.AST]] = {}
@@ -321,6 +324,7 @@ class Unit:
                 self.places,
                 [(each.name, owner, each.lineno, _last(each)) for each, owner in defined],
                 words,
+                self.away() if self.away is not None else (),
             )
         return leading.any_in(node.lineno, _last(node))  # type: ignore[attr-defined]
 

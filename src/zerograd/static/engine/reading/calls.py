@@ -182,9 +182,10 @@ def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -
     computes = dotted.startswith(("torch.", "math.", "numpy.", "os.", "time."))
     if computes or resets_neurons(dotted):
         return arguments.computed()
-    if frame.program.has_several_optimizers and _has_networks(frame, arguments):
+    between = frame.program.has_several_optimizers and _has_networks(frame, arguments)
+    if between or arguments.optimizers():
         function = frame.program.plain_function(frame.unit, node.func)
-        if function is not None:  # whose network does the loss come from?
+        if function is not None:  # whose network does the loss come from, and who else steps?
             return frame.program.invoke(frame, node, function, arguments)
     tell(frame, dotted, arguments)
     hand_trainer(frame, node, arguments)

@@ -76,6 +76,9 @@ def fill(frame: Frame, node: ast.AST, loss: Value, arguments: Arguments) -> None
         deps |= each.deps | each.leaves
         scaler = scaler or each.scaler
         averaged = averaged or each.averaged
+    if frame.no_grad and losses and not deps:
+        frame.emit(Haze(None, whole=True))  # made where nothing is recorded: torch refuses it
+        return
     if losses and deps:  # what comes from nothing that is known has not been understood
         sure = all(each.sure for each in losses)
     for given in leaves_of(arguments.first()):  # features.backward(scaler.scale(gradient))

@@ -26,9 +26,17 @@ class LeadingLines:
 
     __slots__ = ("_lines", "_places")
 
-    def __init__(self, places: Places, defined: Iterable[Defined], words: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        places: Places,
+        defined: Iterable[Defined],
+        words: tuple[str, ...],
+        away: Iterable[str] = (),
+    ) -> None:
+        """Look for the lines; `away` are names from other modules that lead to events there."""
         self._places = places
         found = {row for word in words for row in places.rows(word)}
+        found.update(row for name in away for row in self._calls_of(name, ""))
         found.update(self._calls_that_lead(found, sorted(defined, key=lambda each: each[2])))
         self._lines = sorted(found)
 
