@@ -51,6 +51,22 @@ if mode == "late" or rank == 1:
 print("saved by", rank, flush=True)
 """
 
+LEAVES_MUCH = """
+import os, sys, time, torch
+rank = int(os.environ["RANK"])
+class Left:
+    def __del__(self, sleep=time.sleep, made=os.mkdir, name=f"left-{rank}"):
+        sleep(1.5)
+        made(name)
+net = torch.nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+for step in range(4):
+    if sys.argv[1] != "apart" or rank == 0:
+        net(torch.ones(2, 4)).sum().backward()
+        opt.step()
+left = Left()  # dropped when Python itself ends
+"""
+
 UNEVEN = """
 import torch, torch.distributed as dist
 from torch.distributed.algorithms.join import Join
@@ -235,6 +251,18 @@ def test_a_killed_rank_does_not_silence_the_other(tmp_path: Path, victim: int) -
             rank.stdout.close()
 
 
+@pytest.mark.parametrize("mode", ["all", "apart"])
+def test_nothing_that_a_rank_leaves_is_cut_short_by_the_exit_code_of_another(
+    tmp_path: Path, mode: str
+) -> None:
+    write(tmp_path, leaves=LEAVES_MUCH)
+    done = call(*LAUNCHER, "-m", "zerograd", "run", "leaves.py", mode, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.count("ZG101 stale-gradient\n") == 1
+    assert sorted(path.name for path in tmp_path.glob("left-*")) == ["left-0", "left-1"]
+    assert "SIGTERM" not in done.stderr and "Sending process" not in done.stderr
+
+
 def slowness() -> float:
     """How much slower than at rest this machine starts a process just now, at least 1."""
     began = time.monotonic()
@@ -252,7 +280,8 @@ def test_machines_meet_through_the_launchers_store(tmp_path: Path) -> None:
         words = [
             sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--node-rank",
             str(node), "--nproc-per-node", "1", "--master-addr", "127.0.0.1", "--master-port",
-            str(port), "-m", "zerograd", "run", "ddp.py", "apart",
+            str(port), "-m", "zerograd", "run", "--trace", str(home / "run.jsonl"),
+            "ddp.py", "apart",
         ]  # fmt: skip
         nodes.append(
             subprocess.Popen(
@@ -266,8 +295,12 @@ def test_machines_meet_through_the_launchers_store(tmp_path: Path) -> None:
         )
     said = [node.communicate(timeout=DEADLINE)[1] for node in nodes]
     assert said[0].count("ZG601 rank-desync\n") == 1, said
-    assert "ZG601 rank-desync\n" not in said[1]
+    assert "ddp.py:15:5: ZG601 rank-desync\n" in said[1]
+    assert "zerograd: 1 finding; the report is on the machine of rank 0" in said[1]
+    assert "how:" not in said[1]
     for home in ("node0", "node1"):
+        told = read_trace(tmp_path / home / "run.jsonl").findings
+        assert [finding.rule.code for finding in told] == ["ZG601"]
         assert [name for name in os.listdir(tmp_path / home) if "zerograd" in name] == []
 
 

@@ -54,6 +54,11 @@ def hidden(findings: Iterable[Finding], options: ReportOptions) -> int:
     return len({each.key for each in findings if each.rule.code not in options.codes})
 
 
+def counted(findings: Sequence[Finding]) -> str:
+    """Return how many there are, in words."""
+    return f"{len(findings)} finding{'' if len(findings) == 1 else 's'}"
+
+
 def write_report(
     findings: Sequence[Finding],
     shards: Sequence[Shard],
@@ -74,8 +79,7 @@ def write_report(
         wanted = argparse.Namespace(format=options.format, output=output)
         write_findings(findings, wanted, stream=stderr, closing=closing)
         if output is not None:
-            count = f"{len(findings)} finding{'' if len(findings) == 1 else 's'}"
-            print(f"zerograd: {count} in {options.output}", file=stderr)
+            print(f"zerograd: {counted(findings)} in {options.output}", file=stderr)
         stderr.flush()
     except ZerogradError as error:
         print(f"zerograd: {error}", file=stderr)
@@ -109,9 +113,18 @@ def _current_folder() -> str | None:
         return None
 
 
-def merge_trace(folder: RunFolder, options: ReportOptions, shards: Sequence[Shard]) -> None:
+def merge_trace(
+    folder: RunFolder,
+    options: ReportOptions,
+    shards: Sequence[Shard],
+    everywhere: Sequence[Shard] | None = None,
+) -> None:
     """Bring the sections of the run's ended processes, and what is seen only in all of them
-    together, into the one trace file."""
+    together, into the one trace file.
+
+    Args:
+        everywhere: the shards of all machines, where there are several.
+    """
     if options.trace is None:
         return
     trace = Path(options.trace)
@@ -119,9 +132,10 @@ def merge_trace(folder: RunFolder, options: ReportOptions, shards: Sequence[Shar
     start = f"{folder.path.name}-"
     at_work = {f"{start}{shard.name}.jsonl" for shard in shards if shard.is_at_work}
     mine = [part for part in sorted(parts.glob(f"{start}*.jsonl")) if part.name not in at_work]
+    compared = disagreements(shards if everywhere is None else everywhere)
+    together = [each for each in compared if each.rule.code in options.codes]
     try:
-        if mine:
-            together = [each for each in disagreements(shards) if each.rule.code in options.codes]
+        if mine or together:
             merge_parts(trace, mine, together)
         parts.rmdir()
     except OSError:

@@ -13,6 +13,7 @@ from zerograd.cli.run_closing import closing, how_it_ended
 from zerograd.cli.run_report import (
     ReportOptions,
     clear_old_parts,
+    counted,
     hidden,
     merge_trace,
     shown,
@@ -27,6 +28,7 @@ from zerograd.runtime.on_import import is_torch_ready, when_torch_is_imported
 from zerograd.runtime.processes import WatchedProcess
 from zerograd.runtime.ranks import (
     PRINTED,
+    STAYS,
     Nodes,
     Rank,
     is_last,
@@ -34,6 +36,7 @@ from zerograd.runtime.ranks import (
     merge,
     wait_for_ranks,
     wait_for_report,
+    wait_until_gone,
 )
 from zerograd.runtime.run_folder import RunFolder, RunOptions, Shard
 
@@ -145,11 +148,17 @@ class _Session:
 
     def _end_as_rank(self, code: int, place: Rank) -> int:
         own = shown(self.process.findings(), self._report)
-        if code == 0 and own and not self._report.exit_zero:
-            # A launcher that sees one rank fail kills the others: they end first.
+        may_fail = code == 0 and not self._report.exit_zero
+        # A launcher that sees one rank fail kills the others: one fails for all, and at last.
+        stays = may_fail and bool(own) and self.folder.claim(STAYS)
+        if stays:
             wait_for_ranks(self.folder, place)
         if not is_last(self.folder, place):
-            return self._code(code, own)
+            return self._code(code, own) if stays else code
+        if may_fail:
+            if not stays and not self.folder.claim(STAYS):
+                return code
+            wait_until_gone(self.folder, place)
         if place.nodes > 1:
             return self._end_among_nodes(code, place)
         return self._print_once(code, self.folder.shards(mine=place.name))
@@ -173,7 +182,11 @@ class _Session:
         nodes.wait_until_told()
         self.folder.claim(PRINTED)
         found = shown(merge(everywhere), self._report)
-        merge_trace(self.folder, self._report, shards)
+        for each in found:
+            say(f"zerograd: {each.spot}: {each.rule.code} {each.rule.name}")
+        if found:
+            say(f"zerograd: {counted(found)}; the report is on the machine of rank 0")
+        merge_trace(self.folder, self._report, shards, everywhere)
         self.folder.remove()
         return self._code(code, found)
 

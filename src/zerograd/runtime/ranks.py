@@ -25,9 +25,11 @@ from zerograd.runtime.step_log import compare
 from zerograd.trace.format import finding_from_json
 
 PRINTED = "printed"  # the claim of whoever writes the report
+STAYS = "stays"  # and of the one that ends with 1 for all, after the others
 LATE_START = 10.0  # seconds that a rank may start later than another ends
 LOOKED_EVERY = 0.1
 SPEAKS_WITHIN = 10.0
+LEAVES_WITHIN = 10.0  # seconds that a process may take to end after its script
 OTHER_NODES = 60.0  # seconds that a machine waits for the others before it ends
 STORE_ANSWERS = 3.0
 
@@ -139,6 +141,19 @@ def wait_for_ranks(folder: RunFolder, place: Rank) -> None:
         ranks = ranks_of(folder, place)
         late = len(ranks) < place.here and time.monotonic() - began < LATE_START
         if not late and not any(_is_at_work(shard, place) for shard in ranks):
+            return
+        time.sleep(LOOKED_EVERY)
+
+
+def wait_until_gone(folder: RunFolder, place: Rank) -> None:
+    """Return when the other ranks of this machine are gone, or take too long.
+
+    Python ends a process by dropping what the script has left: open files are written
+    out then, and a launcher that sees a failing exit before would cut that short.
+    """
+    until = time.monotonic() + LEAVES_WITHIN
+    while time.monotonic() < until:
+        if not any(shard.lives for shard in ranks_of(folder, place) if shard.name != place.name):
             return
         time.sleep(LOOKED_EVERY)
 

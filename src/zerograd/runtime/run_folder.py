@@ -18,7 +18,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from zerograd.errors import UsageError
 
@@ -105,7 +105,6 @@ class RunFolder:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self._locks: list[IO[str]] = []
 
     @classmethod
     def create(cls, options: RunOptions) -> RunFolder:
@@ -164,10 +163,10 @@ class RunFolder:
         """Hold the lock that tells others that the process of this shard lives."""
         if fcntl is None:
             return
-        # Kept open to the end of the process; children do not inherit this kind of lock.
+        # Never closed: the system does so when the process is gone, and not sooner, as a file
+        # object of Python's would. Children do not inherit this kind of lock.
         try:
-            file = (self.path / f"{name}.lock").open("w")
-            self._locks.append(file)
+            file = os.open(self.path / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             return  # the run has ended, no file can be opened, or none can be locked there
