@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from zerograd.static.engine.reading.readings import Readings
 
 
+_COMMANDS = frozenset(("click", "typer", "hydra", "gin", "draccus", "pyrallis", "plac", "tyro"))
+# of Sacred's experiments, and of an application of one of the above
+_COMMANDED = frozenset(("automain", "capture", "command", "configurable", "option"))
+
+
 def has_decorator(node: ast.AST, name: str) -> bool:
     """Is there a decorator of this name?"""
     if not isinstance(node, FunctionNode):
@@ -29,6 +34,16 @@ def has_decorator(node: ast.AST, name: str) -> bool:
 def is_manager(node: ast.AST) -> bool:
     """Is it a generator that `with` enters and leaves?"""
     return has_decorator(node, "contextmanager") or has_decorator(node, "asynccontextmanager")
+
+
+def hands_arguments(node: FunctionNode) -> bool:
+    """Does a decorator call it with what comes from a command line or a file of settings?"""
+    for each in node.decorator_list:
+        target = each.func if isinstance(each, ast.Call) else each
+        path = path_of(target).split(".")
+        if path[0] in _COMMANDS or path[-1] in _COMMANDED:
+            return True
+    return False
 
 
 def is_decorated_to_act(readings: Readings, function: Function) -> bool:

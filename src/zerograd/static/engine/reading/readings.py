@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from zerograd.static.engine.identity.arguments import Arguments
 from zerograd.static.engine.identity.attributes import attribute
 from zerograd.static.engine.identity.decorators import (
+    hands_arguments,
     has_decorator,
     is_decorated_to_act,
     is_manager,
@@ -114,6 +115,7 @@ class Readings(Lineage):
         given = function.node
         if isinstance(given, FunctionNode) and given.decorator_list:
             function = with_decorators(self, function)
+            arguments.unknown |= hands_arguments(given)
         body = function.node
         new = {id(given), id(body)} - self.called
         self.called |= new
@@ -169,6 +171,8 @@ class Readings(Lineage):
                 self._read[key] = known  # else it gives back what it made, each call another
         scope, value, called = known
         self.called |= called  # also where it was first read for what it sets only
+        if scope is None and function.unit.has_events(body):
+            self.called -= new  # this call comes to none of what it does; others may
         if scope is not None:
             if is_decorated_to_act(self, function):
                 frame.emit(Haze(None, whole=True))  # what it does around, nobody knows to whom

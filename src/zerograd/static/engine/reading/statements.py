@@ -20,6 +20,7 @@ from zerograd.static.engine.identity.ir import (
     Attempt,
     Block,
     Branch,
+    Jump,
 )
 from zerograd.static.engine.identity.picks import picks_of
 from zerograd.static.engine.identity.values import External, Value
@@ -50,12 +51,20 @@ def read_block(frame: Frame, body: list[ast.stmt]) -> Block:
         read = _READERS.get(type(statement))
         if read is not None:
             read(frame, statement)
-        if type(statement) in _LEAVING and number < len(body):
+        if number < len(body) and _leaves(frame, statement):
             _read_unreached(frame, body[number:])
             break
     frame.program.guarded = guarded
     inner, frame.out = frame.out, outer
     return inner
+
+
+def _leaves(frame: Frame, statement: ast.stmt) -> bool:
+    """Does what was just read leave for sure? So does an `if` whose condition is known here."""
+    if not frame.out or not isinstance(frame.out[-1], Jump):
+        return False
+    # That there is a gradient is taken for granted, not known.
+    return not (isinstance(statement, ast.If) and frame.unit.mentions_gradient(statement.test))
 
 
 def _go_round(frame: Frame, rounds: ast.For) -> None:
@@ -355,7 +364,6 @@ def _assert(frame: Frame, node: ast.Assert) -> None:
         frame.program.guarded = True  # for the rest of its block
 
 
-_LEAVING = frozenset[type[ast.stmt]]((ast.Return, ast.Raise, ast.Break, ast.Continue))
 _READERS: dict[type[ast.stmt], Callable[[Frame, Any], None]] = {
     ast.Expr: _expression,
     ast.Assign: _assign,
