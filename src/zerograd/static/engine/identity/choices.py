@@ -40,7 +40,9 @@ def either(program: Program, test: Test, then: Value, otherwise: Value) -> Value
     flag = _flag(test, then, otherwise)
     if flag is not None:
         return flag
-    if _are_called(program, then, otherwise) and test.kind not in ("always", "never"):
+    if test.kind not in ("always", "never") and (
+        _are_called(program, then, otherwise) or _replaces(program, test, then, otherwise)
+    ):
         return Either(test, then, otherwise)
     value = joined([then, otherwise])
     if type(value) is Scaler and _is_none(otherwise if value is then else then):
@@ -89,6 +91,22 @@ def _are_called(program: Program, one: Value, other: Value) -> bool:
     if one.ident == other.ident or not (_is_called(program, one) and _is_called(program, other)):
         return False
     return _acts(one) or _acts(other)
+
+
+def _replaces(program: Program, test: Test, one: Value, other: Value) -> bool:
+    """Does what acts on gradients stand for a function that is handed in, by a test of others?
+
+    `if static: step = Captured(step)`: elsewhere the stranger is called, who does other things.
+    """
+    for known, stranger in ((one, other), (other, one)):
+        if type(stranger) is Named and _is_called(program, known) and _acts(known):
+            return not any(_asks_for(program, key, stranger.path) for key in test.atoms())
+    return False
+
+
+def _asks_for(program: Program, key: str, path: str) -> bool:
+    atom = program.atoms.get(key)
+    return atom is None or path.split("@", 1)[0] in atom.text
 
 
 def _is_called(program: Program, value: Value) -> bool:

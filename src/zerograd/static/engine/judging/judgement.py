@@ -40,6 +40,7 @@ from zerograd.static.engine.judging.plausible import (
     is_plausible,
     is_put_elsewhere,
 )
+from zerograd.static.engine.judging.rest import unless_of_the_rest_alone
 from zerograd.static.engine.judging.rows import Rows, needs_an_exception
 from zerograd.static.engine.judging.telling import scaler_at, told_of_last_round
 from zerograd.static.engine.judging.unscaled import (
@@ -269,7 +270,8 @@ class Judgement(Leaks):
             if node.kind is EventKind.CLIP:
                 held = {bucket: filled_only(states) for bucket, states in held.items()}
             if held:
-                found.extend(self._verdicts(node, held, chosen))
+                verdicts = self._verdicts(node, held, chosen)
+                found += unless_of_the_rest_alone(verdicts, held, event, self._varies_at(node))
         for verdict in found:
             lone = node.loop is None or (node.loop.pseudo and verdict.rule.code == "ZG202")
             if lone and verdict.rule.code in _ONLY_IN_LOOPS:
