@@ -23,4 +23,4 @@ net = nn.Linear(4, 2)
 opt = Momentum(net.parameters(), lr=0.01)
 for i in range(6):
     net(torch.randn(8, 4)).pow(2).mean().backward()
-    opt.step()
+    opt.step()  # expect[static]: ZG101

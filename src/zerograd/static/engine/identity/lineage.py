@@ -28,6 +28,7 @@ _CLEARS = re.compile(r"zero_grad\(|\.\w*grad\b")
 _EMPTIES = re.compile(r"zero_grad\(|\.grad(?:\.data)?(?:\s*=[^=]|\.zero_)")
 _OF = re.compile(r"(\w+)\.grad\b")
 _GRADIENT = re.compile(r"(?m)^\s*(\w+)\s*=\s*(\w+)\.grad(?:\.data)?\s*(?:#.*)?$")
+_MOVES = r"\b{weight}(?:\.data)?(?:\.(?!data)\w+_\(|\s*[-+]?=[^=])"
 _ON_ITSELF = re.compile(r"\bself\.(\w+)\(|(?<![\w.])(\w+)\(\s*self\b")
 
 _IMPLIED = frozenset(("__getitem__", "__iter__", "__next__"))  # not written as calls
@@ -229,12 +230,16 @@ class Lineage(Names):
         )
 
     def is_written_out(self, cls: ClassUnit) -> bool:
-        """Is it an optimizer of nobody's make: it updates by hand, and its clear is its own?"""
+        """Is it an optimizer of nobody's make: its step updates by hand?
+
+        It has a clear of its own, or moves what it reads the gradients of.
+        """
         methods = {name for each in self.lineage(cls) for name in each.methods}
-        if not methods >= {"step", "zero_grad"}:
+        if "step" not in methods:
             return False
         text = self.text_of_step(cls)
-        return ".grad" in text and not _STEPS.search(text) and not _EMPTIES.search(text)
+        by_hand = ".grad" in text and not _STEPS.search(text) and not _EMPTIES.search(text)
+        return by_hand and ("zero_grad" in methods or _moves(text))
 
     def is_scheduler(self, cls: ClassUnit) -> bool:
         """Is it made from a scheduler of torch, whose step() moves the learning rate only?"""
@@ -272,8 +277,8 @@ class Lineage(Names):
         for weight in dict.fromkeys(_OF.findall(text)):
             held = [name for name, of in _GRADIENT.findall(text) if of == weight]
             gradient = "|".join((rf"{weight}\.grad(?:\.data)?", *held))
-            moves = rf"\b{weight}(?:\.data)?(?:\.(?!data)\w+_\(|\s*[-+]?=[^=])"
-            moved = max((each.end() for each in re.finditer(moves, text)), default=len(text))
+            moves = re.finditer(_MOVES.format(weight=weight), text)
+            moved = max((each.end() for each in moves), default=len(text))
             if re.search(rf"\b(?:{gradient})(?:\.\w+_\(|\s*[*/]=)", text[moved:]):
                 return True
         return False
@@ -297,3 +302,9 @@ class Lineage(Names):
 
     def _is_of_project(self, cls: ClassUnit, base: str) -> bool:
         return isinstance(self.global_value(cls.unit, base), Class)
+
+
+def _moves(text: str) -> bool:
+    """Is something moved in place of which the gradient is read?"""
+    moved = r"\b{weight}(?:\.data)?(?:\.(?:add|sub|addcdiv|addcmul|copy)_\(|\s*[-+]=)"
+    return any(re.search(moved.format(weight=each), text) for each in set(_OF.findall(text)))

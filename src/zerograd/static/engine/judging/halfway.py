@@ -33,7 +33,7 @@ def is_called_off(unscale: Happening, buckets: Buckets, program: Program) -> boo
     """Does every update stand under a condition that is made up after the unscale?"""
     updates = _updates_after(unscale, buckets)
     return bool(updates) and all(
-        any(_is_made_up_after(unscale, atom, program) for atom in each.guards - unscale.guards)
+        any(_is_made_up_after(unscale, atom, program) for atom in _around(each) - _around(unscale))
         for each in updates
     )
 
@@ -47,6 +47,11 @@ def is_second_of_a_round(unscale: Happening, buckets: Buckets) -> bool:
         and not unscale.guards <= each.guards
         for each in buckets.happenings
     )
+
+
+def _around(node: Happening) -> frozenset[str]:
+    """Return the conditions that an event depends on, those that skip it by `continue` too."""
+    return node.guards | node.behind
 
 
 def _updates_after(unscale: Happening, buckets: Buckets) -> list[Happening]:

@@ -38,6 +38,7 @@ class Window:
         "steps",
         "test",
         "unit",
+        "within",
     )
 
     def __init__(
@@ -58,6 +59,7 @@ class Window:
         self.left = modulo.left
         self.divisor = modulo.right
         self.sides = sides  # the truths of the guard with which the step is reached
+        self.within = sides  # those where nothing else lets it through: the loop's last round
         self.backwards = backwards
         self.steps = [step]  # the last of each optimizer that the guard lets through
         self.cleared = False  # under the same guard as the step
@@ -92,7 +94,7 @@ def windows(
             continue  # the data ran out: what is left of the last window, and no window's end
         if id(step) not in flow.reached:
             continue
-        for key in sorted((step.guards | step.behind) - step.turns):
+        for key in sorted(_asked_around(program, step) - step.turns):
             atom = program.atoms.get(key)
             number = atoms.get(key)
             if key == SYNC or atom is None or atom.node is None or number is None:
@@ -107,13 +109,16 @@ def windows(
             )
             if modulo is None or is_one(modulo.right):
                 continue
+            ends = _ends_beside(program, key, modulo, atoms)
+            if key not in step.guards | step.behind and not ends:
+                continue  # what else lets it through is not known
             steps = {
                 each.event.owner: each
                 for each in buckets.happenings
                 if each.kind is EventKind.STEP
                 and each.event is not None
                 and each.loop is step.loop
-                and key in each.guards | each.behind
+                and key in _asked_around(program, each)
             }
             losses = [
                 each
@@ -133,20 +138,28 @@ def windows(
                 continue
             if _is_whole(step, key, buckets):
                 continue
-            sides = {
-                number * 2 + 1 in literals
+            reached = [
+                literals
                 for each in buckets.happenings
                 if each.kind is EventKind.STEP
                 and each.optimizer is step.optimizer
                 and each.loop is step.loop
                 for pairs in flow.reached.get(id(each), {}).values()
                 for _, literals in pairs
-            }
+            ]
+            asked = {number * 2, number * 2 + 1}
+            sides = {number * 2 + 1 in literals for literals in reached}
             window = Window(step, key, unit, atom.node, modulo, sides, collected)
             window.steps = list(steps.values())
+            if ends:
+                window.within = {
+                    number * 2 + 1 in literals
+                    for literals in reached
+                    if ends.isdisjoint(literals) and not asked.isdisjoint(literals)
+                }
             window.cleared = any(
                 each.kind is EventKind.CLEAR
-                and key in each.guards | each.behind
+                and key in _asked_around(program, each)
                 and each.event is not None
                 and not set(each.event.buckets).isdisjoint(step.event.buckets)
                 for each in buckets.happenings
@@ -160,6 +173,47 @@ def windows(
                 for each in buckets.happenings
             )
             yield window
+
+
+def _asked_around(program: Program, node: Happening) -> frozenset[str]:
+    """Return the conditions that let an event through, each part of `a or b` too."""
+    around = node.guards | node.behind
+    wholes = [program.atoms[key] for key in around if key in program.atoms]
+    return around.union(*(each.parts for each in wholes if each.parts))
+
+
+def _ends_beside(
+    program: Program, guard: str, modulo: ast.BinOp, atoms: dict[str, int]
+) -> frozenset[int]:
+    """Return the literals by which a guard lets the last round through as well: `… or i == n`."""
+    counted = {each.id for each in ast.walk(modulo.left) if isinstance(each, ast.Name)}
+    found: set[int] = set()
+    for whole in program.atoms.values():
+        for key in whole.parts if guard in whole.parts else ():
+            node = program.atoms[key].node
+            if key == guard or node is None or key not in atoms:
+                continue
+            truth = _truth_at_the_end(node, counted)
+            if truth is not None:
+                found.add(atoms[key] * 2 + truth)
+    return frozenset(found)
+
+
+def _truth_at_the_end(test: ast.expr, counted: set[str]) -> bool | None:
+    """Return the truth that the atom of `i + 1 == n`, or `i < n`, has in the last round."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return None
+    names = [
+        {each.id for each in ast.walk(side) if isinstance(each, ast.Name)}
+        for side in (test.left, *test.comparators)
+    ]
+    if isinstance(test.ops[0], ast.Eq | ast.NotEq):
+        return None if names[0].isdisjoint(counted) and names[1].isdisjoint(counted) else True
+    if names[0].isdisjoint(counted):
+        return None
+    if isinstance(test.ops[0], ast.Lt | ast.GtE):
+        return False
+    return True if isinstance(test.ops[0], ast.Gt | ast.LtE) else None
 
 
 def is_divided_by(step: Happening, size_text: str) -> bool:

@@ -210,10 +210,10 @@ def _note(step: Happening, code: str, spot: Spot, **names: str) -> Finding:
 def _wrong_guard(window: Window) -> tuple[str, str] | None:
     """Return what is wrong with the guard and what to write instead, if it is wrong."""
     counter, start = _counter(window)
-    if counter is None or len(window.sides) != 1:
+    if counter is None or len(window.within) != 1:
         return None
     table = guards.truths(window.test, counter, window.divisor, windows=3, start=start or 0)
-    denied = window.sides != {is_positive(window.test)}  # the step stands on the other side
+    denied = window.within != {is_positive(window.test)}  # the step stands on the other side
     if denied:
         table = {size: [not each for each in column] for size, column in table.items()}
     name, divisor = window.text(counter), window.text(window.divisor)
@@ -231,6 +231,8 @@ def _wrong_guard(window: Window) -> tuple[str, str] | None:
         if denied:
             return "lets it through at every micro-batch but the last of a window", right
         return "holds at every micro-batch but the last of a window", right
+    if window.within != window.sides:
+        return None  # the last round is let through as well: who thought of that may mean the first
     if start is None or _names_first(window, name) or _is_an_engines(window):
         return None
     if start == 1 and guards.is_one_early(table):

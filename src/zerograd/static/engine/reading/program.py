@@ -80,7 +80,7 @@ class Program(Readings):
     ) -> Value:
         """Return a new object of a class of the project."""
         # One written out by hand is read with its parameters; of layers it is taken whole.
-        by_hand = not arguments.has_params() and self.is_written_out(cls)
+        by_hand = self.is_written_out(cls)
         if self.is_optimizer(cls) or by_hand:
             optimizer = self.new_optimizer(arguments.held())
             optimizer.vague = self.vague_methods(cls)
