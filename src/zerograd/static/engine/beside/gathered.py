@@ -1,7 +1,8 @@
 """ZG202: gradients of weights that are kept round by round, and cleared in none.
 
 `fisher[name] += p.grad ** 2`, or `grads.append([p.grad.clone() for p in net.parameters()])`, behind
-a backward in the same loop: from the second round on it is the sum of all losses so far.
+a backward in the same loop: from the second round on it is the sum of all losses so far. A function
+of the project that gives them back, `rows.append(flat_gradients(net))`, is as good.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
+from zerograd.static.engine.identity.definitions import Function
 from zerograd.static.engine.identity.endings import leaves
 from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.stores import statements_in, targets
 
 if TYPE_CHECKING:
@@ -29,14 +32,22 @@ _CLEARS = re.compile(
     r"|update\w*\([^)]*(?:model|net)|inputs="
 )
 _SIZE = re.compile(r"norm|item\(|mean|sum\(|max\(")
+_GIVEN_BACK = "{call} gives the sum of all iterations so far, not this one's gradients"
 _KEEPS = frozenset(("append", "extend", "appendleft", "put"))
+
+
+class Kept(NamedTuple):
+    """Gradients that a round keeps: where that is written, and whose they are."""
+
+    at: ast.expr
+    owner: str
 
 
 def kept_while_growing(program: Program) -> Iterator[Finding]:
     """Yield where gradients of a network are kept in each round of a loop that clears none."""
     unit = program.main
     text = unit.source.text
-    if ".grad" not in text or ("parameters(" not in text and ".weight" not in text):
+    if "grad" not in text:
         return
     rows = unit.places.rows(".backward(")
     told: set[int] = set()
@@ -45,32 +56,98 @@ def kept_while_growing(program: Program) -> Iterator[Finding]:
             loop.lineno < row <= (loop.end_lineno or 0) for row in rows
         ):
             continue
-        for owner in _kept_in(unit, loop):
-            if owner.lineno not in told and not _is_measured(unit, loop, owner):
-                told.add(owner.lineno)
-                yield _finding(program, owner)
+        for kept in _Rounds(program, loop).kept():
+            if kept.at.lineno not in told and not _is_measured(unit, loop, kept):
+                told.add(kept.at.lineno)
+                yield _finding(program, kept)
 
 
-def _kept_in(unit: Unit, loop: Round) -> Iterator[ast.Attribute]:
-    """Yield the gradients that each round keeps after its own backward."""
-    body = _always(loop.body)
-    at = next((at for at, each in enumerate(body) if _goes_back(each)), None)
-    if at is None or leaves(unit, loop.body) or _CLEARS.search(unit.text_of(loop)):
-        return
-    added = {id(each.target) for each in statements_in(body) if isinstance(each, ast.AugAssign)}
-    anew = {path_of(each) for each in targets(loop.body) if id(each) not in added}
-    if isinstance(loop, ast.For | ast.AsyncFor):
-        anew |= {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
-    named: dict[str, list[ast.Attribute]] = {}  # what a name of this round stands for
-    for each in body[at + 1 :]:
-        if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
-            named[each.targets[0].id] = _gradients(each.value, {}, anew)
-        yield from _kept_by(each, {}, anew, named)
+class _Rounds:
+    """A loop: what each of its rounds makes anew, and which gradients it keeps."""
+
+    def __init__(self, program: Program, loop: Round) -> None:
+        self._program = program
+        self._loop = loop
+        self._body = _always(loop.body)
+        added = {
+            id(each.target) for each in statements_in(self._body) if isinstance(each, ast.AugAssign)
+        }
+        self._anew = {path_of(each) for each in targets(loop.body) if id(each) not in added}
+        if isinstance(loop, ast.For | ast.AsyncFor):
+            self._anew |= {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+        self._named: dict[str, list[Kept]] = {}  # what a name of this round stands for
+
+    def kept(self) -> Iterator[Kept]:
+        """Yield the gradients that each round keeps after its own backward."""
+        unit, loop = self._program.main, self._loop
+        at = next((at for at, each in enumerate(self._body) if _goes_back(each)), None)
+        if at is None or leaves(unit, loop.body) or _CLEARS.search(unit.text_of(loop)):
+            return
+        for each in self._body[at + 1 :]:
+            if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
+                self._named[each.targets[0].id] = self._gradients(each.value, {})
+            yield from self._kept_by(each, {})
+
+    def _kept_by(self, each: ast.stmt, parameters: dict[str, str]) -> Iterator[Kept]:
+        """Yield the gradients that a statement adds to what was there before the loop."""
+        if isinstance(each, ast.For):
+            inner = parameters | _parameters(each.target, each.iter)
+            for part in each.body:
+                yield from self._kept_by(part, inner)
+        elif isinstance(each, ast.If) and ".grad" in ast.unparse(each.test) and not each.orelse:
+            for part in each.body:  # one that has none is passed over
+                yield from self._kept_by(part, parameters)
+        else:
+            holder, value = _kept(each, self._anew - parameters.keys())
+            root = path_of(holder).split("[", 1)[0] if holder is not None else ""
+            if value is None or not root or root in self._anew:
+                return
+            if root.split(".", 1)[0] in parameters:
+                return
+            yield from self._gradients(value, parameters)
+            for name in ast.walk(value):
+                if isinstance(name, ast.Name):
+                    yield from self._named.get(name.id, ())
+
+    def _gradients(self, value: ast.expr, parameters: dict[str, str]) -> list[Kept]:
+        """Return the gradients in an expression of a network that no round has anew."""
+        for source in ast.walk(value):
+            if isinstance(source, ast.comprehension):
+                parameters = parameters | _parameters(source.target, source.iter)
+        found: list[Kept] = []
+        for used in ast.walk(value):
+            if isinstance(used, ast.Call):
+                network = self._given_back(used)
+                owner = network
+            elif isinstance(used, ast.Attribute) and used.attr == "grad":
+                owner = network = path_of(used.value)
+                if isinstance(used.value, ast.Name):
+                    network = parameters.get(used.value.id, "")
+                elif not network.endswith((".weight", ".bias")):
+                    continue
+            else:
+                continue
+            if network and network.split(".", 1)[0] not in self._anew:
+                found.append(Kept(used, owner))
+        return found
+
+    def _given_back(self, call: ast.Call) -> str:
+        """Return the network whose gradients a function of the project gives back, all of them."""
+        if not isinstance(call.func, ast.Name) or len(call.args) != 1 or call.keywords:
+            return ""
+        function = self._program.global_value(self._program.main, call.func.id)
+        if not isinstance(function, Function) or not isinstance(function.node, FunctionNode):
+            return ""
+        text = function.unit.text_of(function.node)
+        last = function.node.body[-1]
+        if not isinstance(last, ast.Return) or ".grad" not in text or "parameters(" not in text:
+            return ""
+        return "" if _CLEARS.search(text) or _SIZE.search(text) else path_of(call.args[0])
 
 
-def _is_measured(unit: Unit, loop: Round, owner: ast.Attribute) -> bool:
+def _is_measured(unit: Unit, loop: Round, kept: Kept) -> bool:
     """Is only its size asked, inside rounds that clear? Then it may be that of a window so far."""
-    line = unit.source.lines[owner.lineno - 1]
+    line = unit.source.lines[kept.at.lineno - 1]
     return _SIZE.search(line) is not None and any(
         isinstance(each, Round)
         and each.lineno < loop.lineno <= (each.end_lineno or 0)
@@ -95,50 +172,6 @@ def _goes_back(each: ast.stmt) -> bool:
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return False
     return call.func.attr == "backward"
-
-
-def _kept_by(
-    each: ast.stmt,
-    parameters: dict[str, str],
-    anew: set[str],
-    named: dict[str, list[ast.Attribute]],
-) -> Iterator[ast.Attribute]:
-    """Yield the gradients of parameters that a statement adds to what was there before the loop."""
-    if isinstance(each, ast.For):
-        inner = parameters | _parameters(each.target, each.iter)
-        for part in each.body:
-            yield from _kept_by(part, inner, anew, named)
-    elif isinstance(each, ast.If) and ".grad" in ast.unparse(each.test) and not each.orelse:
-        for part in each.body:  # one that has none is passed over
-            yield from _kept_by(part, parameters, anew, named)
-    else:
-        holder, value = _kept(each, anew - parameters.keys())
-        root = path_of(holder).split("[", 1)[0] if holder is not None else ""
-        if value is None or not root or root in anew or root.split(".", 1)[0] in parameters:
-            return
-        yield from _gradients(value, parameters, anew)
-        for name in ast.walk(value):
-            if isinstance(name, ast.Name):
-                yield from named.get(name.id, ())
-
-
-def _gradients(value: ast.expr, parameters: dict[str, str], anew: set[str]) -> list[ast.Attribute]:
-    """Return the gradients in an expression of a network's parameters, if no round has it anew."""
-    for source in ast.walk(value):
-        if isinstance(source, ast.comprehension):
-            parameters = parameters | _parameters(source.target, source.iter)
-    found: list[ast.Attribute] = []
-    for used in ast.walk(value):
-        if not isinstance(used, ast.Attribute) or used.attr != "grad":
-            continue
-        network = path_of(used.value)
-        if isinstance(used.value, ast.Name):
-            network = parameters.get(used.value.id, "")
-        elif not network.endswith((".weight", ".bias")):
-            continue
-        if network and network.split(".", 1)[0] not in anew:
-            found.append(used)
-    return found
 
 
 def _kept(each: ast.stmt, anew: set[str]) -> tuple[ast.expr | None, ast.expr | None]:
@@ -178,13 +211,15 @@ def _parameters(target: ast.expr, source: ast.expr) -> dict[str, str]:
     return dict.fromkeys(names, owner) if owner else {}
 
 
-def _finding(program: Program, owner: ast.Attribute) -> Finding:
+def _finding(program: Program, kept: Kept) -> Finding:
     rule = BY_CODE["ZG202"]
-    names = {"owner": path_of(owner.value)}
+    # A network has no gradient of its own to be named.
+    summary = _GIVEN_BACK if isinstance(kept.at, ast.Call) else rule.summary
+    names = {"owner": kept.owner, "call": program.main.source.segment(kept.at)}
     return Finding(
         rule=rule,
-        spot=program.main.source.spot(owner),
-        message=rule.summary.format_map(names),
+        spot=program.main.source.spot(kept.at),
+        message=summary.format_map(names),
         advice="clear the gradients in each iteration: zero_grad() before its backward()",
-        owner=names["owner"],
+        owner=kept.owner,
     )
