@@ -31,6 +31,7 @@ from zerograd.static.engine.flow.points import (
     without,
 )
 from zerograd.static.engine.flow.rounds import NO_CYCLE, Cycle
+from zerograd.static.engine.flow.steppers import shared_buckets
 from zerograd.static.engine.flow.transitions import Transitions
 from zerograd.static.engine.identity.ir import (
     Attempt,
@@ -288,7 +289,9 @@ class Flow:
         over = frozenset(len(self._atoms) + atom for atom in once)  # that they have been true
         local = self._local.get(id(node), frozenset())
         forgotten = varying | over | local
-        point = self._entered(node, dropped(point, over) if over else point)
+        alone = frozenset(point) - shared_buckets(node) if node.shared else frozenset[str]()
+        entered = {bucket: point[bucket] for bucket in alone}  # of another one in each round
+        point = self._entered(node, dropped(point, over) if over else point) | entered
         for reset in node.fresh:
             if isinstance(reset, Reset):
                 point = self._reset(reset, point)
@@ -323,6 +326,7 @@ class Flow:
                 back = known(back, later)
             if number >= 3 and not node.endless:
                 ends.append(dropped(back, forgotten))
+            back |= entered
             place = number % len(cycle)
             if cycle[place]:
                 back = known(back, cycle[place])

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
-from zerograd.static.engine.identity.ir import Happening, Loop
+from zerograd.static.engine.identity.ir import Happening, Loop, walk
 
 if TYPE_CHECKING:
     from zerograd.static.engine.flow.buckets import Buckets
@@ -130,3 +130,12 @@ def loops_around(loop: Loop | None) -> list[Loop]:
         around.append(loop)
         loop = loop.parent
     return around
+
+
+def shared_buckets(loop: Loop) -> frozenset[str]:
+    """Return what the same optimizers hold in each round, where others are the round's own."""
+    same, own = set[str](), set[str]()
+    for each in walk([loop]):
+        if isinstance(each, Happening) and each.event is not None and each.optimizer is not None:
+            (same if each.optimizer.key in loop.shared else own).update(each.event.buckets)
+    return frozenset(same - own)

@@ -24,10 +24,12 @@ from zerograd.static.engine.identity.values import (
     Value,
     leaves_of,
 )
+from zerograd.static.engine.text.settings import are_settings
 from zerograd.static.engine.text.words import is_model_name, is_optimizer_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.identity.frame import Frame
+    from zerograd.static.engine.identity.unit import Unit
 
 
 # what optimizers are told besides what they hold
@@ -42,12 +44,15 @@ _SETTINGS = frozenset(
 class Arguments:
     """Positional and named values."""
 
-    __slots__ = ("_kinds", "_leaves", "named", "nodes", "positional", "unknown")
+    __slots__ = ("_kinds", "_leaves", "named", "nodes", "positional", "unit", "unknown")
 
-    def __init__(self, positional: list[Value], named: dict[str, Value]) -> None:
+    def __init__(
+        self, positional: list[Value], named: dict[str, Value], unit: Unit | None = None
+    ) -> None:
         self.positional = positional
         self.named = named
         self.nodes: dict[str | int, ast.expr] = {}
+        self.unit = unit  # where the call is written, if it is
         self.unknown = False  # what else is handed is not known, so defaults say nothing
         self._leaves: list[Value] | None = None
         self._kinds: set[type[Value]] | None = None  # of the leaves
@@ -67,7 +72,7 @@ class Arguments:
     def of(cls, frame: Frame, node: ast.Call) -> Arguments:
         """Evaluate the arguments of a call, in order."""
         positional: list[Value] = []
-        found = cls(positional, {})
+        found = cls(positional, {}, frame.unit)
         evaluate = frame.program.evaluate
         bare, frame.bare = frame.bare, False  # a value that is handed on is used
         for each in node.args:
@@ -95,7 +100,7 @@ class Arguments:
         """Return these arguments behind those that were given beforehand."""
         if not given and not named:
             return self
-        whole = Arguments([*given, *self.positional], {**named, **self.named})
+        whole = Arguments([*given, *self.positional], {**named, **self.named}, self.unit)
         whole.nodes = {
             place + len(given) if isinstance(place, int) else place: node
             for place, node in self.nodes.items()
@@ -139,7 +144,12 @@ class Arguments:
         return [
             each
             for each in self.leaves()
-            if type(each) is Optimizer or (type(each) is Named and is_optimizer_name(each.path))
+            if type(each) is Optimizer
+            or (
+                type(each) is Named
+                and is_optimizer_name(each.path)
+                and not (self.unit and are_settings(self.unit.source.text, each.path))
+            )
         ]
 
     def gradients(self) -> list[Value]:

@@ -204,6 +204,7 @@ class Loop(Node):
         "over",
         "parent",
         "pseudo",
+        "shared",
         "steppers",
         "unit",
         "varying",
@@ -219,6 +220,8 @@ class Loop(Node):
         self.endless = False
         self.once = False  # its body is run a single time
         self.steppers: frozenset[str] | None = None  # owners that step in it, once asked for
+        # Each round has optimizers of its own, but for these; none: it has the same in all rounds.
+        self.shared = frozenset[str]()
         self.pseudo = False  # a method that some loop elsewhere calls
         self.entered: frozenset[int] = frozenset()  # the functions that such a call enters
         self.unit: Unit | None = None  # the module it is written in, if it is written

@@ -17,6 +17,7 @@ from zerograd.static.engine.identity.values import (
     Params,
     Several,
     Value,
+    leaves_of,
 )
 
 if TYPE_CHECKING:
@@ -72,8 +73,10 @@ def appended(frame: Frame, item: Value) -> Value:
 
 def _is_typical(frame: Frame, row: Several) -> bool:
     """Has a loop put one into a list that was there before, as it does in each round?"""
-    item = row.items[-1]
-    made = isinstance(item, Module | Optimizer | Instance) and item.key in frame.program.typical
+    made = any(
+        isinstance(each, Module | Optimizer | Instance) and each.key in frame.program.typical
+        for each in leaves_of(row.items[-1])
+    )
     return made and len(row.items) == 1 and row.depth < frame.program.repeating
 
 

@@ -78,7 +78,7 @@ def is_reading(name: str) -> bool:
 
 def keep(frame: Frame, target: Named, made: ast.Call, given: list[Value]) -> None:
     """Remember what an object of elsewhere was made from, if that is an optimizer."""
-    optimizers = Arguments(given, {}).optimizers()
+    optimizers = Arguments(given, {}, frame.unit).optimizers()
     called = path_of(made.func).rsplit(".", 1)[-1]
     names = (called, target.path)
     if not optimizers:

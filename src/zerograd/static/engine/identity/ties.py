@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from zerograd.static.engine.identity.definitions import Instance
-from zerograd.static.engine.identity.values import Named, Value
+from zerograd.static.engine.identity.values import Named, Tensor, Value
+from zerograd.static.engine.text.words import words_of
+
+# words in the names of what a network goes on from in its next call
+_MEMORY = frozenset(("hidden", "state", "states", "memory", "cell", "context"))
 
 
 class Ties:
@@ -38,3 +42,13 @@ class Ties:
 
     def attached(self, key: str, name: str) -> Value | None:
         return self._attached.get((key, name))
+
+    def remembered_by(self, keys: frozenset[str]) -> frozenset[str]:
+        """Return what a network goes on from: `decoder.hidden = encoder(x)`."""
+        return frozenset[str]().union(
+            *(
+                value.deps
+                for (key, name), value in self._attached.items()
+                if key in keys and type(value) is Tensor and not _MEMORY.isdisjoint(words_of(name))
+            )
+        )

@@ -6,6 +6,7 @@ A fragment, as it is posted, leaves out how its things are made; a program that 
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -41,7 +42,7 @@ def _names_nothing(owner: str, unit: Unit) -> bool:
 
 def _is_bound(name: str, unit: Unit) -> bool:
     """Does anything in the file give the name to something?"""
-    if name in ("self", "cls") or name in unit.imports:
+    if name in ("self", "cls") or name in unit.imports or hasattr(builtins, name):
         return True
     return name in map(_bound_by, nodes_on(unit.places.rows(name), unit.source.tree))
 

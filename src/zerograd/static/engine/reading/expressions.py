@@ -37,6 +37,7 @@ from zerograd.static.engine.reading.calls import call
 from zerograd.static.engine.reading.emit import emit
 from zerograd.static.engine.reading.gradients import touch
 from zerograd.static.engine.reading.implied import implied
+from zerograd.static.engine.reading.tensors import is_packed
 from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.remainders import is_modulo
 
@@ -84,6 +85,8 @@ def _constant(node: ast.Constant) -> Value:
 
 def _attribute(frame: Frame, node: ast.Attribute) -> Value:
     base = evaluate(frame, node.value)
+    if node.attr == "data" and isinstance(base, Tensor) and is_packed(node.value):
+        return base  # the steps of all its sequences, one after the other
     acted = implied(frame, node, base, node.attr)
     if acted is not None:
         return acted

@@ -44,7 +44,7 @@ from zerograd.static.engine.reading.given import peek
 from zerograd.static.engine.reading.implied import implied
 from zerograd.static.engine.reading.lending import ends_where_lent
 from zerograd.static.engine.reading.tensors import require_each
-from zerograd.static.engine.reading.turns import has_its_own_each_turn
+from zerograd.static.engine.reading.turns import has_its_own_each_turn, stepped_in_each_turn
 from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.stores import names_stored, statements_in, targets
 
@@ -119,7 +119,9 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
             frame.out.extend(_rounds(frame, node.body, read))
         return
     stored = names_stored([node])
-    if (lasting and len(items) == 1) or has_its_own_each_turn(frame.unit, node, stored):
+    each_its_own = bool(lasting) and len(items) == 1
+    shared = _shared(frame, node, stored) if each_its_own and open_ended else frozenset[str]()
+    if (each_its_own and not shared) or has_its_own_each_turn(frame.unit, node, stored):
         # A list of unknown length: what is done to one is done to each.
         bind(frame, node.target, _typical(items))
         program.repeating += open_ended
@@ -127,6 +129,7 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
         program.repeating -= open_ended
         return
     loop = Loop(node, frame.loop)
+    loop.shared = shared
     program.note_loop(loop, frame, stored)
     frame.forget(stored)
     before = len(frame.out)
@@ -138,6 +141,12 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
         loop.over = _written_out(frame, node.iter)
     if acts and _is_generated(frame, node.iter):
         loop.body.insert(0, Haze(None, whole=True))  # what it does between two items
+
+
+def _shared(frame: Frame, loop: ast.For | ast.AsyncFor, stored: frozenset[str]) -> frozenset[str]:
+    """Return the optimizers that step in each round, of a loop over others that have their own."""
+    found = (peek(frame, each) for each in stepped_in_each_turn(frame.unit, loop, stored))
+    return frozenset(each.key for each in found if isinstance(each, Optimizer))
 
 
 def _are_looked_up(frame: Frame, source: ast.expr, items: list[Value]) -> bool:

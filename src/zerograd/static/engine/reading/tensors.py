@@ -20,6 +20,7 @@ from zerograd.static.engine.identity.values import (
 )
 from zerograd.static.engine.reading.emit import emit, is_false
 from zerograd.static.engine.reading.updates import put_back, uses_gradient
+from zerograd.static.engine.text.words import words_of
 
 
 def require(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) -> Value:
@@ -96,3 +97,9 @@ def tensor_method(
     if isinstance(base, Params):
         return base
     return Arguments([base, *arguments.all()], {}).computed()
+
+
+def is_packed(node: ast.expr) -> bool:
+    """Is it, by its name, a sequence packed for a recurrent network, whose data is no copy?"""
+    named = node.func if isinstance(node, ast.Call) else node
+    return not frozenset(words_of(path_of(named))).isdisjoint(("pack", "packed"))

@@ -41,7 +41,20 @@ def has_its_own_each_turn(unit: Unit, loop: ast.For | ast.AsyncFor, stored: froz
     return acts and named <= _looked_up_into(named, loop.body, targets)
 
 
-def _acting(unit: Unit, body: list[ast.stmt]) -> Iterator[ast.expr]:
+def stepped_in_each_turn(
+    unit: Unit, loop: ast.For | ast.AsyncFor, stored: frozenset[str]
+) -> list[ast.expr]:
+    """Return what the loop itself steps that is the same one in each turn: `self.encoder_opt`."""
+    if not unit.has_events(loop):
+        return []
+    return [
+        each
+        for each in _acting(unit, loop.body, frozenset(("step",)))
+        if (root := path_of(each).split(".", 1)[0]) and root not in stored
+    ]
+
+
+def _acting(unit: Unit, body: list[ast.stmt], names: frozenset[str] = _ACTS) -> Iterator[ast.expr]:
     """Yield what steps or clears in these statements; the lines without events are left out."""
     for statement in statements_in(body):
         if not isinstance(statement, ast.stmt) or not unit.has_events(statement):
@@ -53,7 +66,7 @@ def _acting(unit: Unit, body: list[ast.stmt]) -> Iterator[ast.expr]:
                 if (
                     type(each) is ast.Call
                     and type(each.func) is ast.Attribute
-                    and each.func.attr in _ACTS
+                    and each.func.attr in names
                 ):
                     by_scaler = each.args and is_scaler_name(path_of(each.func.value))
                     yield each.args[0] if by_scaler else each.func.value

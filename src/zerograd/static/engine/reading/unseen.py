@@ -43,6 +43,7 @@ from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.engine.text.words import (
     is_loss_name,
     is_network_name,
+    is_only_a_scheduler,
     is_optimizer_class,
     is_optimizer_name,
     is_scaler_name,
@@ -72,7 +73,7 @@ def forward(frame: Frame, keys: frozenset[str], arguments: Arguments) -> Value:
     # Networks handed to a network are part of what it computes. One that is frozen now is
     # not filled, even if it is thawed before the loss goes back.
     kept = _in_dicts(frame, arguments) - keys
-    deps = keys | networks_in(frame, arguments)
+    deps = keys | networks_in(frame, arguments) | frame.program.remembered_by(keys)
     if isinstance(computed, Tensor) and computed.deps:
         deps -= frame.program.frozen
     sure, scaler = True, ""
@@ -321,7 +322,9 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
     if optimizers and not name[:1].isupper() and _acts(frame, name):
         frame.program.unresolved += 1
         keys = frozenset[str]().union(*(keys_of(each) for each in optimizers))
-        frame.emit(Haze(keys, whole=True))
+        # A scheduler moves rates, or masks what it prunes.
+        scheduled = isinstance(base, Named) and is_only_a_scheduler(base.path)
+        frame.emit(Haze(keys, whole=not scheduled or is_emptying(name)))
     elif arguments.has_modules() and not name[:1].isupper() and not _is_inert(words, base):
         modules: list[Value] = [
             each for each in arguments.all() if isinstance(each, Module | Instance | Named)
