@@ -215,7 +215,7 @@ def test_no_mode_of_the_users_sees_our_looks():
         model = small_model()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         with Listed() as below, ListedAbove() as above, context as watching:
-            loop(model, optimizer, 6, clear=clear)
+            loop(model, optimizer, 60, clear=clear)  # long enough for a ride, were one allowed
         return below.calls, above.calls, watching
 
     for clear, codes in (("first", []), ("by hand", []), ("never", ["ZG101"])):

@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 from torch.optim.optimizer import register_optimizer_step_pre_hook  # noqa: E402
+from torch.overrides import TorchFunctionMode  # noqa: E402
 
 from zerograd.runtime import engine, torch_facts  # noqa: E402
 
@@ -274,3 +275,14 @@ def test_a_step_that_calls_its_base_class_has_hooks_around_both():
         handle.remove()
     assert around == [1, 2]
     assert torch_facts.steps_around(id(own)) == 0
+
+
+def test_a_default_device_is_a_mode_that_overhears_nothing_of_the_users():
+    class Mode(TorchFunctionMode):
+        pass
+
+    assert not torch_facts.is_overheard()
+    with torch.device("cpu"):
+        assert not torch_facts.is_overheard()
+        with Mode():
+            assert torch_facts.is_overheard()

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zerograd.lifecycle.events import Event, EventKind
+from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.rule import Rule, RuleKind, Severity, Story, Witness
 from zerograd.lifecycle.state import BucketState
+
+_FILLS = "fills them for another optimizer"
+_STEPS = "steps that optimizer; what it left here is not cleared"
 
 
 def _breaks(before: BucketState, event: Event) -> bool:
@@ -18,12 +24,25 @@ def _tells(before: BucketState, event: Event) -> Story:
     return Story(
         found.step,
         (
-            (found.left.spot, "fills them for another optimizer"),
-            (found.left.used_at, "steps that optimizer; what it left here is not cleared"),
+            (found.left.spot, _FILLS),
+            (found.left.used_at, _STEPS),
             (found.own.spot, "adds onto what was left"),
             (found.step, "steps on both"),
         ),
         (("owner", found.owner),),
+    )
+
+
+def left_by_hand(finding: Finding, name: str) -> Finding:
+    """No optimizer has left it, but code that updates `name` itself, as an attack does."""
+    told = {
+        _FILLS: f"fills them for {name}",
+        _STEPS: f"updates {name}; what is left is not cleared",
+    }
+    return replace(
+        finding,
+        message=f"{finding.owner}.step() also uses gradients that the loss for {name} left behind",
+        trail=tuple(replace(each, text=told.get(each.text, each.text)) for each in finding.trail),
     )
 
 

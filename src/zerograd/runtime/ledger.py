@@ -18,8 +18,10 @@ from zerograd.lifecycle.events import Event, EventKind, Spot
 from zerograd.lifecycle.findings import Finding, Live, TrailStep, in_order
 from zerograd.lifecycle.rule import Severity
 from zerograd.rules.clip_before_unscale import moved
+from zerograd.rules.leaked_gradient import left_by_hand
 from zerograd.rules.lost_gradient import too_soon
 from zerograd.rules.stale_gradient import by_hand, in_closure
+from zerograd.rules.step_without_gradient import filled_elsewhere
 from zerograd.runtime import hand_work
 from zerograd.runtime.buckets import Bucket
 from zerograd.runtime.callers import is_in_every_turn, unscaled_below
@@ -234,7 +236,7 @@ class Ledger:
         if finding.owner.startswith("bucket#"):
             finding = by_hand(finding)
         elif event is not None:
-            finding = _as_it_stands(finding, event)
+            finding = self._as_it_stands(finding, event, buckets)
         trail = tuple(
             TrailStep(step.spot, word(step.text), step.code or _line_at(step.spot))
             for step in finding.trail
@@ -257,6 +259,21 @@ class Ledger:
                 share=self._share(finding, buckets),
             ),
         )
+
+    def _as_it_stands(self, finding: Finding, event: Event, buckets: list[Bucket]) -> Finding:
+        """Return the finding in words of its own where the usual ones would lead astray."""
+        code, recorder = finding.rule.code, self.recorder
+        if code == "ZG102" and finding.spot == event.spot:
+            return too_soon(finding)
+        if code == "ZG101" and event.inside:
+            return in_closure(finding)
+        if code == "ZG201" and recorder is not None:
+            left = {each for bucket in buckets for each in recorder.left_in(bucket)}
+            if len(left) == 1 and left <= recorder.partition.by_name.keys():
+                return left_by_hand(finding, *left)
+        if code == "ZG401" and recorder is not None and recorder.went_backward_for(finding.owner):
+            return filled_elsewhere(finding, recorder.filled_for_nobody())
+        return finding
 
     def _round_of(self, finding: Finding, event: Event | None) -> int | None:
         """Return the round in which it happened: a leak is told by what comes after the step."""
@@ -357,15 +374,6 @@ def describe(finding: Finding) -> str:
     live = finding.live or Live()
     share = f" ({live.leftover})" if live.leftover else ""
     return f"{finding.rule.code} {finding.rule.name}: {finding.message}{share}; {finding.advice}"
-
-
-def _as_it_stands(finding: Finding, event: Event) -> Finding:
-    """Return the finding in words of its own where the usual ones would lead astray."""
-    if finding.rule.code == "ZG102" and finding.spot == event.spot:
-        return too_soon(finding)
-    if finding.rule.code == "ZG101" and event.inside:
-        return in_closure(finding)
-    return finding
 
 
 def warn(finding: Finding) -> None:

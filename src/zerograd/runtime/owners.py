@@ -25,7 +25,7 @@ class Owner:
     """An optimizer, as far as we know it."""
 
     __slots__ = (
-        *("buckets", "display", "ends", "held", "made_at", "mask"),
+        *("backwards", "buckets", "display", "ends", "held", "made_at", "mask"),
         *("name", "number", "ref", "stands_for"),
     )
 
@@ -39,6 +39,7 @@ class Owner:
         self.ref = weakref.ref(optimizer, lambda _: gone(name))
         self.buckets: tuple[Bucket, ...] = ()
         self.mask = 0
+        self.backwards = 0  # that had been heard at its last step
         # Of its groups, and all in them, when they were last looked at.
         self.ends: list[weakref.ref[Tensor]] = []
         self.held: list[weakref.ref[Tensor]] = []

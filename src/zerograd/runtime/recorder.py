@@ -77,7 +77,7 @@ class Recorder(Feeding):
         self.not_checked: dict[str, None] = {}
         self.names: dict[str, str] = {}  # of owners and scalers, as the user's code calls them
         self.held_as: dict[str, str] = {}  # owners by the variables that held them early on
-        self.may_ride = lambda: not self.replicas and not self.owners.has_news
+        self.may_ride = self._may_ride
         self.set_canary = self._set_canary
         self.before_step: Callable[[str], None] = lambda owner: None
         self._wants = wants
@@ -221,6 +221,21 @@ class Recorder(Feeding):
         node = self.ride.node if self.ride is not None else self.memo.node
         return self.memo.state(bucket.name, node)
 
+    def left_in(self, bucket: Bucket) -> frozenset[str]:
+        """Return who has used what is suspected to be left in a bucket, before its own loss."""
+        found = self.memo.state(bucket.name, self.memo.before).suspicion
+        return found.left.before - {found.owner} if found is not None else frozenset()
+
+    def went_backward_for(self, owner: str) -> bool:
+        """Has any backward come since the step before, filled or not what the owner holds?"""
+        known = self.owners.by_name.get(owner)
+        return known is not None and self.counts[ride.BACKWARD] > known.backwards
+
+    def filled_for_nobody(self) -> str:
+        """Return a bucket that is filled and that no optimizer holds, "" if there is none."""
+        filled = (self.partition.by_name[name] for name in self.memo.node.filled)
+        return next((each.name for each in filled if not each.owners and not each.leaf), "")
+
     def cannot_look(self, bucket: Bucket) -> None:
         """Say that nothing is known of a bucket whose values cannot be read."""
         self.lose_sight_in_graphs((bucket.name,))
@@ -244,6 +259,9 @@ class Recorder(Feeding):
             optimizer = owner.ref()
             if not owner.display and optimizer is not None and name not in self.held_as:
                 self.held_as[name] = name_in_frames(optimizer, within=True)
+
+    def _may_ride(self) -> bool:
+        return not (self.replicas or self.owners.has_news or self.steps.are_overheard)
 
     def _set_canary(self, leg: Leg, has_hand_work: bool) -> None:
         """Say what a ride shall look at before this call: one gradient, there or not.

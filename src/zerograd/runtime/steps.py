@@ -41,6 +41,7 @@ class Steps:
         self._recorder = recorder
         self._open: dict[int, list[_Open]] = {}  # by thread
         self._for_others: dict[Site, bool] = {}
+        self.are_overheard = False  # by a mode of the user's, which would hear the ride's looks
 
     def begins(self, optimizer: Optimizer, closure: Any) -> None:
         recorder = self._recorder
@@ -55,6 +56,7 @@ class Steps:
         owner = recorder.owners.of(optimizer, backwards.around() is not None, steps=True)
         if owner is None:
             return
+        self.are_overheard = torch_facts.is_overheard()  # in a backward the mode itself steps aside
         recorder.before_step(owner.name)
         site = recorder.sites.here(3)
         if self._is_for_others(site):
@@ -213,5 +215,6 @@ class Steps:
         scaler = recorder.scaling.around(optimizer) if recorder.scaling else ""
         plain = optimizer if is_plain and not scaler else None
         self.feed(EventKind.STEP, owner, site, scaler, plain, is_again)
+        owner.backwards = recorder.counts[ride.BACKWARD]
         if recorder.replicas:
             recorder.replicas.at_step(owner.mask)

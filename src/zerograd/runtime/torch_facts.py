@@ -15,9 +15,10 @@ from types import CodeType, FrameType
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, overrides
 from torch.autograd import graph as autograd_graph
 from torch.utils import _python_dispatch
+from torch.utils._device import DeviceContext
 
 OLDEST_TORCH = (2, 11)
 MOST_PEEKED = 4096  # values of one gradient
@@ -177,6 +178,16 @@ def _unseen() -> contextlib.AbstractContextManager[object]:
 def has_modes() -> bool:
     """Is a dispatch mode on, which sees every operator?"""
     return bool(torch._C._len_torch_dispatch_stack())
+
+
+def is_overheard() -> bool:
+    """Does a mode of the user's hear of every function, and of reads of `.grad` too?"""
+    if not torch._C._len_torch_function_stack():
+        return False
+    modes = overrides._get_current_function_mode_stack()
+    return any(
+        type(each) is not DeviceContext for each in modes
+    )  # which the default device puts on
 
 
 @contextlib.contextmanager

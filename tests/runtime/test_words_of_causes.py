@@ -1,0 +1,81 @@
+"""What a finding says of its cause where the usual words would lead astray."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+from zerograd import watch  # noqa: E402
+
+
+def loop(net, opt, *more, backward=True):
+    with watch(policy="collect") as watching:
+        for _ in range(4):
+            for each in (opt, *more):
+                each.zero_grad()
+            loss = net(torch.ones(2, 3)).sum()
+            if backward:
+                loss.backward()
+            opt.step()
+    (finding,) = (each for each in watching.findings if each.rule.code == "ZG401")
+    return finding
+
+
+def parts():
+    net = nn.Linear(3, 1)
+    return net, torch.optim.SGD(net.parameters(), lr=0.1)
+
+
+def test_of_a_step_with_no_backward_before_it():
+    finding = loop(*parts(), backward=False)
+    assert finding.message.endswith("nothing was filled since the last clear")
+    assert finding.advice == "call backward() before opt.step()"
+
+
+def test_of_an_optimizer_made_before_the_model_was_copied():
+    net, opt = parts()
+    finding = loop(copy.deepcopy(net), opt)
+    assert finding.message == (
+        "opt.step() finds no gradients: backward() left none in what opt holds, "
+        "but in weight and 1 more"
+    )
+    assert finding.advice.endswith("copied, converted or replaced, make the optimizer after that")
+
+
+def test_of_a_backward_that_fills_what_another_optimizer_holds():
+    _, opt = parts()
+    net, other = parts()
+    finding = loop(net, opt, other)
+    assert finding.message.endswith("backward() left none in what opt holds")
+    assert (
+        finding.advice
+        == "call backward() on a loss that depends on what opt holds before opt.step()"
+    )
+
+
+def test_of_gradients_that_an_attack_has_left():
+    net, opt = parts()
+    shift = torch.zeros(2, 3, requires_grad=True)
+    with watch(policy="collect") as watching:
+        for _ in range(4):
+            opt.zero_grad()
+            for _ in range(2):
+                net(torch.ones(2, 3) + shift).sum().backward()
+                shift.data += 0.1 * shift.grad.sign()
+                shift.grad = None
+            net(torch.ones(2, 3) + shift.detach()).sum().backward()
+            opt.step()
+    (finding,) = watching.findings
+    assert finding.rule.code == "ZG201"
+    assert finding.message == "opt.step() also uses gradients that the loss for shift left behind"
+    assert [step.text.removeprefix("next iteration: ") for step in finding.trail] == [
+        "fills them for shift",
+        "updates shift; what is left is not cleared",
+        "adds onto what was left",
+        "steps on both",
+    ]
