@@ -53,6 +53,7 @@ SPLITS = {  # name in the corpus -> folder
     "thirteenth-development": "thirteenth_dev",
     "thirteenth-held-out": "thirteenth_held_out",
     "fourteenth-development": "fourteenth_dev",
+    "fourteenth-second": "fourteenth_second",
     "fourteenth-held-out": "fourteenth_held_out",
 }
 
