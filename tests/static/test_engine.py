@@ -93,6 +93,30 @@ for x in data:
     assert ("ZG503" in found) is noted
 
 
+def test_an_optimizer_without_a_name_is_told_as_it_is_written() -> None:
+    source = f"""{SETTING}
+import pytorch_lightning as pl
+class Module(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.automatic_optimization = False
+        self.net = nn.Linear(2, 1)
+
+    def configure_optimizers(self):
+        return [optim.Adam(self.net.parameters())], []
+
+    def run(self, batch):
+        for x in batch:
+            self.optimizers().zero_grad()
+            self.manual_backward(self.net(x).sum())
+
+    def training_step(self, batch, i):
+        self.run(batch)
+"""
+    found = zerograd.check_source(source, "a.py", may=True)
+    assert found and all(each.message.startswith("self.optimizers() ") for each in found)
+
+
 @pytest.mark.parametrize(
     ("after", "advice"),
     [

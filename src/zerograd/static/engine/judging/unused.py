@@ -164,6 +164,7 @@ def _waits_in_vain(
 
 def _finding(node: Happening, owner: str, certain: bool, instead: bool = False) -> Finding:
     rule = BY_CODE["ZG203"]
+    owner = owner or _receiver(node)
     message = rule.summary.format_map({"owner": owner})
     if instead:
         message = f"{owner} is cleared and filled, but not stepped where there is a scheduler"
@@ -175,6 +176,14 @@ def _finding(node: Happening, owner: str, certain: bool, instead: bool = False) 
         owner=owner,
         certain=certain,
     )
+
+
+def _receiver(node: Happening) -> str:
+    """Return what has no name of its own as it is written: `self.optimizers()`."""
+    called = node.node.func if isinstance(node.node, ast.Call) else None
+    if isinstance(called, ast.Attribute):
+        return node.unit.source.segment(called.value)
+    return "the optimizer"
 
 
 def _trail(clear: Happening, buckets: Buckets) -> tuple[TrailStep, ...]:
