@@ -71,6 +71,30 @@ def train(algorithm, opt, data, every):
     assert ("ZG503" in found) is noted
 
 
+@pytest.mark.parametrize(("loss", "noted"), [('out["loss"] / self.every', False), ("out", True)])
+def test_a_loss_is_averaged_where_the_loop_calls_the_function_that_divides_it(
+    loss: str, noted: bool
+) -> None:
+    source = f"""{SETTING}
+class Engine:
+    def micro_batch(self, i, x):
+        out = self.algorithm.update(x)
+        go_back({loss})
+        if (i + 1) % self.every == 0:
+            self.opt.step()
+            self.opt.zero_grad()
+
+    def fit(self, data):
+        for i, x in enumerate(data):
+            self.micro_batch(i, x)
+
+def go_back(loss):
+    loss.backward()
+"""
+    found = {each.rule.code for each in zerograd.check_source(source, "a.py", notes=True)}
+    assert ("ZG503" in found) is noted
+
+
 @pytest.mark.parametrize(("first", "noted"), [("critic.zero_grad()", False), ("pass", True)])
 def test_rounds_after_a_step_are_no_window_of_the_next_one_if_it_clears_first(
     first: str, noted: bool

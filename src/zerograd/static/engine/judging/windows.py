@@ -385,8 +385,12 @@ def _is_summed(window: Window) -> bool:
 
 
 def _divides(step: Happening) -> bool:
-    """Is a loss divided anywhere in the loop of this step?"""
+    """Is a loss divided in the loop of this step, or in the function that it calls for it?"""
     text = step.loop.text if step.loop is not None else ""
+    around = step.unit.functions_around(step.node.lineno)[-1:]  # type: ignore[attr-defined]
+    called = "".join(map(step.unit.text_of, around))
+    if called not in text and text not in called:
+        text += called
     return bool(re.search(r"loss\w*[\"'\])]*\s*/|\.div_?\(|1\.?0?\s*/", text))
 
 
