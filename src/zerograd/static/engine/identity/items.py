@@ -16,6 +16,7 @@ from zerograd.static.engine.identity.values import (
     Optimizer,
     Params,
     Several,
+    Tensor,
     Value,
     leaves_of,
 )
@@ -40,6 +41,8 @@ def items_of(value: Value) -> tuple[list[Value], bool]:
         return [Constant(key) for key in value.items], False
     if isinstance(value, Module):
         return [Module(f"{value.key}.[*]")], True
+    if isinstance(value, Tensor) and value.sure and value.deps:
+        return [value], True  # each of several outputs comes from where they all do
     if isinstance(value, Constant) and isinstance(value.value, str) and len(value.value) < 9:
         return [Constant(each) for each in value.value], False  # for name in "ab"
     return [NOTHING], True

@@ -75,6 +75,8 @@ def read_for(frame: Frame, node: ast.For | ast.AsyncFor, read: Read) -> None:
     if generated and not acts:
         frame.out[before:] = [each for each in done if isinstance(each, Reset)]
     items, open_ended = items_of(source)
+    if frame.unit.mentions_gradient(node):  # of parameters, then, from who knows where
+        items = [_without_outputs(item) for item in items]
     if not items and not open_ended and _stays_empty(frame, node):
         frame.out.extend(read(frame, node.orelse))
         return
@@ -147,6 +149,13 @@ def _shared(frame: Frame, loop: ast.For | ast.AsyncFor, stored: frozenset[str]) 
     """Return the optimizers that step in each round, of a loop over others that have their own."""
     found = (peek(frame, each) for each in stepped_in_each_turn(frame.unit, loop, stored))
     return frozenset(each.key for each in found if isinstance(each, Optimizer))
+
+
+def _without_outputs(item: Value) -> Value:
+    """Return an item that is no output of a network, nor has one in it."""
+    if type(item) is Several:
+        return Several([_without_outputs(each) for each in item.items], item.open)
+    return NOTHING if type(item) is Tensor else item
 
 
 def _are_looked_up(frame: Frame, source: ast.expr, items: list[Value]) -> bool:

@@ -18,6 +18,7 @@ from zerograd.static.engine.identity.elsewhere import (
     others_clear,
     sisters_clear,
 )
+from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import (
     FILLS,
     Block,
@@ -134,7 +135,8 @@ def _left_over(program: Program) -> Iterator[Root]:
         if block and (once or not _steps_outside_loops(block)):
             yield Root(block, hazy=True)
         elif block:  # who calls it may clear
-            yield Root(_looped(block), hazy=True, doubted=not is_all(program))
+            known = is_all(program) or _is_whole_round(program, closure, outer, block)
+            yield Root(_looped(block), hazy=True, doubted=not known)
 
 
 def _counts_what_others_count(program: Program, block: Block) -> bool:
@@ -211,11 +213,9 @@ def _read(program: Program, function: Function, cls: ClassUnit | None) -> Iterat
         if id(closure.node) not in program.called and program.main.has_events(closure.node):
             inner = program.frame(closure.unit, closure=outer.locals)
             program.invoke(inner, closure.node, closure, Arguments.of_nobody())
-            if (inner.out and not _is_returned(program, outer.node, closure.node)) or (
-                inner.out
-                and _is_for_an_engine(closure.node)
-                and _computes_its_loss(program, closure.node, inner.out)
-                and not is_cleared_outside(program, outer.node)
+            if inner.out and (
+                not _is_returned(program, outer.node, closure.node)
+                or _is_whole_round(program, closure, outer, inner.out)
             ):
                 block = [*_before(block), *_looped(inner.out)]
             elif inner.out:  # who calls it may clear
@@ -260,6 +260,15 @@ def _is_returned(program: Program, outer: ast.AST | None, inner: ast.AST) -> boo
     assert isinstance(inner, FunctionNode)
     text = program.main.text_of(outer) if outer is not None else ""
     return bool(re.search(rf"return\b[^\n]*\b{re.escape(inner.name)}\b", text))
+
+
+def _is_whole_round(program: Program, closure: Function, outer: Frame, block: Block) -> bool:
+    """Is it what an engine calls once a batch, and does nobody else clear for it?"""
+    return (
+        _is_for_an_engine(closure.node)
+        and _computes_its_loss(program, closure.node, block)
+        and not is_cleared_outside(program, outer.node)
+    )
 
 
 def _is_for_an_engine(function: ast.AST) -> bool:
@@ -373,7 +382,16 @@ def _is_loss_of(backward: Happening, own: frozenset[str]) -> bool:
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return False
     for loss in (call.func.value, *call.args[:1]):  # or it is handed the loss
-        names = {each.id for each in ast.walk(loss) if isinstance(each, ast.Name)}
+        parts = list(ast.walk(loss))
+        names = {each.id for each in parts if isinstance(each, ast.Name)}
         if names & own and names - own <= {"self", "torch"}:
             return True
+        # `agent.actor(state).mean().backward()`: whatever it is handed, it runs something forward
+        if any(isinstance(each, ast.Call) and each.args and _root(each) in own for each in parts):
+            return True
     return False
+
+
+def _root(call: ast.Call) -> str:
+    """Return the name of which something is called: `agent` in `agent.actor(x)`."""
+    return path_of(call.func).split(".", 1)[0]
