@@ -94,8 +94,8 @@ class _Rounds:
             inner = parameters | _parameters(each.target, each.iter)
             for part in each.body:
                 yield from self._kept_by(part, inner)
-        elif isinstance(each, ast.If) and ".grad" in ast.unparse(each.test) and not each.orelse:
-            for part in each.body:  # one that has none is passed over
+        elif isinstance(each, ast.If) and not each.orelse and _chooses(each.test, parameters):
+            for part in each.body:
                 yield from self._kept_by(part, parameters)
         else:
             holder, value = _kept(each, self._anew - parameters.keys())
@@ -165,6 +165,12 @@ def _always(body: Sequence[ast.stmt]) -> list[ast.stmt]:
         else:
             found.append(each)
     return found
+
+
+def _chooses(test: ast.expr, parameters: dict[str, str]) -> bool:
+    """Is it a condition on the parameter, not on the round? Such as: it has a gradient."""
+    names = {each.id for each in ast.walk(test) if isinstance(each, ast.Name)}
+    return not names.isdisjoint(parameters) or ".grad" in ast.unparse(test)
 
 
 def _goes_back(each: ast.stmt) -> bool:

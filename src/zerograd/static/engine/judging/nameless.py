@@ -30,7 +30,9 @@ def without_nameless(program: Program, findings: list[Finding]) -> list[Finding]
     if not findings or not _RUNS.search(text) or unit.stars or _BINDS_UNSEEN.search(text):
         return findings  # most files
     return [
-        replace(each, certain=False) if _names_nothing(each.owner, unit) else each
+        replace(each, certain=False)
+        if each.spot.path == unit.source.path and _names_nothing(each.owner, unit)
+        else each  # what another file calls it is not for this one to know
         for each in findings
     ]
 
