@@ -57,3 +57,30 @@ def test_steps_on_one_backward_are_one_turn():
             for _ in range(2):
                 opt.step()
     assert watching.metrics()["zerograd/iterations"] == 5
+
+
+def test_a_clip_after_two_steps_is_in_time_for_neither():
+    ((net, opt),) = pairs()
+    with watch(policy="collect") as watching:
+        for _ in range(5):
+            net(torch.randn(4, 3)).sum().backward()
+            nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            opt.step()
+            opt.step()
+            nn.utils.clip_grad_norm_(net.parameters(), 1.0)  # for nobody
+            opt.zero_grad()
+    told = {each.rule.code: each.spot.line for each in watching.findings}
+    assert told.keys() == {"ZG304", "ZG402"}
+    assert told["ZG304"] == told["ZG402"] + 1
+
+
+def test_a_clip_between_two_steps_is_in_time_for_the_second():
+    ((net, opt),) = pairs()
+    with watch(policy="collect") as watching:
+        for _ in range(5):
+            net(torch.randn(4, 3)).sum().backward()
+            opt.step()
+            nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            opt.step()
+            opt.zero_grad()
+    assert {each.rule.code for each in watching.findings} == {"ZG402"}

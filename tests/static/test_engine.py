@@ -141,6 +141,23 @@ class Module(pl.LightningModule):
     assert found and all(each.message.startswith("self.optimizers() ") for each in found)
 
 
+@pytest.mark.parametrize(("filled", "noted"), [("(i + 1) % 2 == 0", False), ("i > 0", True)])
+def test_a_loss_in_the_rounds_of_the_step_alone_is_no_window(filled: str, noted: bool) -> None:
+    source = f"""{SETTING}
+net = nn.Linear(2, 1)
+opt = optim.SGD(net.parameters(), lr=0.1)
+for i, x in enumerate(data):
+    if {filled}:
+        net(x).sum().backward()
+    if i % 2 == 0:
+        continue
+    opt.step()
+    opt.zero_grad()
+"""
+    found = {each.rule.code for each in zerograd.check_source(source, "a.py", notes=True)}
+    assert ("ZG503" in found) is noted
+
+
 @pytest.mark.parametrize(
     ("after", "advice"),
     [

@@ -108,7 +108,7 @@ class Backwards:
             if bucket.look():
                 mask |= bucket.bit
                 bucket.thread = thread
-                bucket.clipped = False
+                bucket.clipped = None
                 if bucket.suspect or bucket.grew is not None:
                     bucket.grew = recorder.looks.has_grown(bucket)
         if opened.scan is not None:

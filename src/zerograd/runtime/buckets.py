@@ -15,6 +15,7 @@ from typing import Any
 
 from torch import Tensor
 
+from zerograd.lifecycle.events import Spot
 from zerograd.runtime import torch_facts
 from zerograd.runtime.fsdp_facts import Keepers
 
@@ -65,7 +66,7 @@ class Bucket:
         self.keepers: Keepers | None = None  # of gradients that are parts of others
         self.ref: weakref.ref[Tensor] | None = None  # the canary's gradient at the last look
         self.version = 0
-        self.clipped = False  # since the last backward
+        self.clipped: Spot | None = None  # where, since the last backward
         self.doubt = False  # something was added to what may have been cleared unseen
         self.doubts = 0  # how often that kept a rule from speaking
         self.suspect = 0  # this many looks at its values are not put off

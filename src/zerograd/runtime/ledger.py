@@ -62,7 +62,8 @@ class Ledger:
         self._owners: dict[tuple[str, Spot], str] = {}  # of what was found, by our own names
         self._tries: dict[tuple[str, Spot], int] = {}  # to tell what did not hold up
         self._dropped: set[tuple[str, Spot]] = set()  # hidden or allowed
-        self._clipped_for: set[str] = set()  # owners that clip between two steps on the same
+        # the clips that may come between two steps of an owner on the same gradients
+        self._clipped_for: set[tuple[str, Spot]] = set()
         self._allowances: dict[str, tuple[Allowance, ...]] = {}
         self.recorder: Recorder | None = None
 
@@ -167,8 +168,9 @@ class Ledger:
         if recorder is None or not buckets:
             return True
         code, looks = finding.rule.code, recorder.looks
-        if code == "ZG402" and any(each.clipped for each in buckets):
-            self._clipped_for.add(finding.owner)
+        if code == "ZG402":
+            spots = [each.clipped for each in buckets if each.clipped is not None]
+            self._clipped_for.update((finding.owner, spot) for spot in spots)
         if code == "ZG304" and event.kind is EventKind.CLIP and self._may_be_in_time(finding):
             return False
         if code in _ON_NOTHING:
@@ -206,7 +208,7 @@ class Ledger:
 
     def _may_be_in_time(self, clip: Finding) -> bool:
         """Does a second step come, for which the clip is in time? One round tells."""
-        return self._tries[clip.key] == 1 or clip.owner in self._clipped_for
+        return self._tries[clip.key] == 1 or (clip.owner, clip.spot) in self._clipped_for
 
     def _buckets(self, finding: Finding, event: Event | None) -> list[Bucket]:
         if self.recorder is None:

@@ -118,7 +118,7 @@ class Recorder(Feeding):
         clipped = [each for each in sighted if each.bit & mask]
         self.unseen.before_use(clipped, site)
         for bucket in clipped:
-            bucket.clipped = True
+            bucket.clipped = site.spot
         name = next((each.name for each in self.owners.by_name.values() if each.mask & mask), "")
         key = (EventKind.CLIP, site, name, mask)
         symbol = self.symbols.get(key)

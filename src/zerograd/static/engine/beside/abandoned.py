@@ -15,7 +15,7 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.acting import acts
 from zerograd.static.engine.identity.frame import path_of
-from zerograd.static.engine.judging.unused import is_used
+from zerograd.static.engine.judging.unused import NEVER_STEPPED, is_used
 from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.engine.text.words import is_optimizer_name, is_scheduler_name, words_of
 
@@ -120,7 +120,7 @@ def _finding(program: Program, owner: str, clear: ast.Call) -> Finding:
     return Finding(
         rule=rule,
         spot=program.main.source.spot(clear),
-        message=rule.summary.format_map(names),
+        message=NEVER_STEPPED.format_map(names),  # what the loss fills was not asked
         advice=rule.advice.format_map(names),
         owner=owner,
     )

@@ -100,7 +100,7 @@ def is_stepped_on_next(clip: Happening, buckets: Buckets) -> bool:
         after is not None
         and after.kind is EventKind.STEP
         and after.loop is clip.loop
-        and after.guards == clip.guards
+        and after.guards <= clip.guards
     )
 
 

@@ -149,6 +149,8 @@ def windows(
             ]
             asked = {number * 2, number * 2 + 1}
             sides = {number * 2 + 1 in literals for literals in reached}
+            if all(_comes_with(each, number, sides, flow) for each in collected):
+                continue
             window = Window(step, key, unit, atom.node, modulo, sides, collected)
             window.steps = list(steps.values())
             if ends:
@@ -231,6 +233,16 @@ def _side(node: Happening, number: int, flow: Flow) -> bool | None:
         for _, literals in pairs
     }
     return truths.pop() if len(truths) == 1 else None
+
+
+def _comes_with(node: Happening, number: int, sides: set[bool], flow: Flow) -> bool:
+    """Is a condition known, by another counter, to be as at the step wherever a node is reached?
+
+    Then the node comes in the step's rounds only: `if (i + 1) % 2 == 0`, and `if i % 2 == 1`.
+    """
+    asked = {number * 2 + side for side in sides}
+    reached = flow.reached.get(id(node), {}).values()
+    return len(asked) == 1 and all(asked <= each for pairs in reached for _, each in pairs)
 
 
 def _is_whole(step: Happening, guard: str, buckets: Buckets) -> bool:

@@ -153,6 +153,7 @@ class Readings(Lineage):
             tuple((name, value.ident) for name, value in arguments.named.items()),
             tuple(spelled.items()),
             (frame.no_grad, frame.accumulating, frame.inside, self.guarded, self.frozen),
+            id(frame.loop.node) if frame.loop else 0,  # what comes again there, and how often
             self.handing,
             arguments.unknown,
             id(function.closure) if function.closure else 0,
