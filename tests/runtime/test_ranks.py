@@ -95,6 +95,17 @@ for opt in (torch.optim.SGD(net.parameters(), lr=0.01), torch.optim.Adam(net.par
 dist.destroy_process_group()
 """
 
+RUNS_OUT = """
+import torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("gloo")
+net = DistributedDataParallel(torch.nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+for step in range(4 + 4 * dist.get_rank()):
+    net(torch.ones(2, 4)).sum().backward()
+    opt.step()
+"""
+
 COUNTED = DDP.replace(
     "dist.barrier()",
     "group = dist.distributed_c10d._get_default_group()\n"
@@ -261,6 +272,16 @@ def test_nothing_that_a_rank_leaves_is_cut_short_by_the_exit_code_of_another(
     assert done.stderr.count("ZG101 stale-gradient\n") == 1
     assert sorted(path.name for path in tmp_path.glob("left-*")) == ["left-0", "left-1"]
     assert "SIGTERM" not in done.stderr and "Sending process" not in done.stderr
+
+
+def test_a_rank_that_waits_for_one_whose_data_has_ended_learns_that_it_is_gone(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, runs_out=RUNS_OUT)
+    done = call(*LAUNCHER, "-m", "zerograd", "run", "runs_out.py", cwd=tmp_path)
+    assert done.returncode == 1  # and within the deadline, not after torch's half an hour
+    assert done.stderr.count("ZG101 stale-gradient\n") == 1
+    assert "Rank 1 ended with exit code 1." in done.stderr
 
 
 def slowness() -> float:

@@ -27,14 +27,15 @@ from zerograd.runtime.launch import Target, end_like_the_script, run_as_main
 from zerograd.runtime.on_import import is_torch_ready, when_torch_is_imported
 from zerograd.runtime.processes import WatchedProcess
 from zerograd.runtime.ranks import (
+    FAILS,
     PRINTED,
-    STAYS,
     Nodes,
     Rank,
+    any_at_work,
     is_last,
     join_ranks,
     merge,
-    wait_for_ranks,
+    wait_for_late,
     wait_for_report,
     wait_until_gone,
 )
@@ -149,14 +150,13 @@ class _Session:
     def _end_as_rank(self, code: int, place: Rank) -> int:
         own = shown(self.process.findings(), self._report)
         may_fail = code == 0 and not self._report.exit_zero
+        if may_fail and own:
+            wait_for_late(self.folder, place)
         # A launcher that sees one rank fail kills the others: one fails for all, and at last.
-        stays = may_fail and bool(own) and self.folder.claim(STAYS)
-        if stays:
-            wait_for_ranks(self.folder, place)
-        if not is_last(self.folder, place):
-            return self._code(code, own) if stays else code
+        if any_at_work(self.folder, place) or not (own or is_last(self.folder, place)):
+            return code
         if may_fail:
-            if not stays and not self.folder.claim(STAYS):
+            if not self.folder.claim(FAILS):
                 return code
             wait_until_gone(self.folder, place)
         if place.nodes > 1:

@@ -25,7 +25,7 @@ from zerograd.runtime.step_log import compare
 from zerograd.trace.format import finding_from_json
 
 PRINTED = "printed"  # the claim of whoever writes the report
-STAYS = "stays"  # and of the one that ends with 1 for all, after the others
+FAILS = "fails"  # and of the one that ends with 1 for all, after the others
 LATE_START = 10.0  # seconds that a rank may start later than another ends
 LOOKED_EVERY = 0.1
 SPEAKS_WITHIN = 10.0
@@ -130,18 +130,14 @@ def disagreements(shards: Iterable[Shard]) -> list[Finding]:
     return [finding for logs in worlds.values() for finding in compare(logs)]
 
 
-def wait_for_ranks(folder: RunFolder, place: Rank) -> None:
-    """Return when no other rank on this machine is at work any more.
+def wait_for_late(folder: RunFolder, place: Rank) -> None:
+    """Return when every rank of this machine has started, or takes too long.
 
-    There is no deadline while another rank lives: its launcher waits for it too,
-    and a failing exit of ours would make the launcher kill it.
+    None that is at work is waited for: it may itself wait for what this process holds, and
+    would hang where it ends with an error without us.
     """
-    began = time.monotonic()
-    while True:
-        ranks = ranks_of(folder, place)
-        late = len(ranks) < place.here and time.monotonic() - began < LATE_START
-        if not late and not any(_is_at_work(shard, place) for shard in ranks):
-            return
+    until = time.monotonic() + LATE_START
+    while len(ranks_of(folder, place)) < place.here and time.monotonic() < until:
         time.sleep(LOOKED_EVERY)
 
 
@@ -168,17 +164,19 @@ def wait_for_report(folder: RunFolder) -> None:
 def is_last(folder: RunFolder, place: Rank) -> bool:
     """Has every other rank on this machine ended, one way or the other?"""
     ranks = ranks_of(folder, place)
-    return len(ranks) >= place.here and not any(_is_at_work(shard, place) for shard in ranks)
+    return len(ranks) >= place.here and not any_at_work(folder, place)
+
+
+def any_at_work(folder: RunFolder, place: Rank) -> bool:
+    """Is another rank on this machine still at work?"""
+    others = (shard for shard in ranks_of(folder, place) if shard.name != place.name)
+    return any(shard.is_at_work for shard in others)
 
 
 def ranks_of(folder: RunFolder, place: Rank | None = None) -> list[Shard]:
     """Return the shards of the processes that were started as ranks."""
     mine = place.name if place is not None else ""
     return [shard for shard in folder.shards(mine=mine) if shard.name.startswith("process-rank-")]
-
-
-def _is_at_work(shard: Shard, place: Rank) -> bool:
-    return shard.name != place.name and shard.is_at_work
 
 
 class Nodes:
