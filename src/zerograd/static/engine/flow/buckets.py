@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from zerograd.lifecycle.events import Event, EventKind, Spot
 from zerograd.static.engine.flow.marks import are_alternatives
 from zerograd.static.engine.flow.meant import meant_for, must_fill
+from zerograd.static.engine.flow.steppers import items_by_turn
 from zerograd.static.engine.identity.ir import FILLS, Block, Happening, Haze, Reset, walk
 from zerograd.static.engine.identity.keys import (
     covers,
@@ -45,7 +46,7 @@ class Buckets:
                 self.optimizers.setdefault(each.optimizer.key, each.optimizer)
         self._lenders = add_up(self.happenings)
         self._locals: dict[tuple[str, int], bool] = {}
-        self._assumed = self._assume()
+        self._assumed = self._assume(items_by_turn(nodes))
         self._parted = parted(self.optimizers.values())
         self.parts = frozenset(self._parted.values())  # of networks that optimizers share out
         self._unheld: set[str] = set()  # whose gradients are used, but by no optimizer
@@ -92,13 +93,13 @@ class Buckets:
                 return each
         return None
 
-    def _assume(self) -> dict[str, str]:
+    def _assume(self, items: frozenset[str]) -> dict[str, str]:
         """Match optimizers of unknown parameters with networks by name: optimizer_D, netD."""
         modules = {
             key
             for each in self.happenings
             if each.optimizer is None and each.keys
-            for key in each.keys
+            for key in each.keys - items
             if not key.startswith("?")
         }
         # What an optimizer is seen to hold is its own, whatever another is called.

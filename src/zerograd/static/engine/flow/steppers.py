@@ -6,7 +6,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
-from zerograd.static.engine.identity.ir import Happening, Loop, walk
+from zerograd.static.engine.identity.ir import Happening, Loop, Node, Reset, happens, walk
+from zerograd.static.engine.identity.keys import spelled
 
 if TYPE_CHECKING:
     from zerograd.static.engine.flow.buckets import Buckets
@@ -139,3 +140,19 @@ def shared_buckets(loop: Loop) -> frozenset[str]:
         if isinstance(each, Happening) and each.event is not None and each.optimizer is not None:
             (same if each.optimizer.key in loop.shared else own).update(each.event.buckets)
     return frozenset(same - own)
+
+
+def items_by_turn(nodes: list[Node]) -> frozenset[str]:
+    """Return the items of loops in which nobody steps: no optimizer holds just the one of a turn.
+
+    `for network in agent.networks(): clip_grad_norm_(network.parameters(), 1)`
+    """
+    found: set[str] = set()
+    for loop in nodes:
+        if not isinstance(loop, Loop):
+            continue
+        new = {key for each in loop.body if isinstance(each, Reset) for key in each.keys}
+        items = {key for key in new if loop.binds(spelled(key))}
+        if items and not happens([loop], EventKind.STEP):
+            found |= items
+    return frozenset(found)
