@@ -25,6 +25,7 @@ CAUGHT = f"{BEFORE}{RAISED}"
 _NAMES = re.compile(r"[A-Za-z_]\w*")
 _DOTTED = re.compile(r"[A-Za-z_][\w.]*")
 _AT_START = re.compile(r"^(?:not )?([\w.]+)\s*(?:(?:==|!=|>)\s*0)?$")
+_WHEN = re.compile(r"_(?:before|after)_\w")
 _CLEARING = frozenset(("zero", "zeros", "zerograd", "clear", "reset", "retain", "keep"))
 
 
@@ -163,12 +164,17 @@ def _is_in(loop: Loop | None, outer: Loop | None) -> bool:
 
 
 def _is_about_clearing(condition: str, program: Program) -> bool:
-    """Is it a switch whose name says that gradients are kept, or cleared? Then it is meant."""
+    """Is it a switch whose name says that gradients are kept, or cleared? Then it is meant.
+
+    One that says when, `zero_grad_before_forward`, does not say whether.
+    """
     atom = program.atoms.get(condition)
     if atom is None or not isinstance(atom.node, ast.Name | ast.Attribute | ast.Call):
         return False
     words = {word for name in _NAMES.findall(atom.text) for word in words_of(name)}
-    return not words.isdisjoint(_CLEARING) or any(word.startswith("accum") for word in words)
+    when = any(map(_WHEN.search, _NAMES.findall(atom.text)))
+    cleared = not words.isdisjoint(_CLEARING) and not when
+    return cleared or any(word.startswith("accum") for word in words)
 
 
 def _turns_around(condition: str, node: Happening, program: Program) -> bool:

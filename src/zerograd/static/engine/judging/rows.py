@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import Event
 from zerograd.lifecycle.verdicts import Verdict, judge_set
 from zerograd.static.engine.identity.ir import FILLS, Happening
+from zerograd.static.engine.judging.periodic import judged_by_count
 from zerograd.static.engine.judging.plausible import BEFORE, CAUGHT, are_about_the_same, is_repeated
 from zerograd.static.engine.judging.unscaled import States
 from zerograd.static.engine.text.stores import statements_in, targets
@@ -34,8 +35,10 @@ class Rows:
         self._varies = varies
 
     def judged(self, held: dict[str, States], verdict: Verdict) -> Verdict:
-        """Return the verdict over rounds in a row, if that one is certain."""
+        """Return the verdict over rounds in a row, or over one in so many, if that is certain."""
         step = self._step
+        if verdict.rule.code == "ZG102" and step.event is not None:
+            return judged_by_count(self._program, held, verdict, step.event, self._varies)
         settled = verdict.certain and verdict.condition is None
         if settled or verdict.rule.code != "ZG101" or step.event is None or step.rescues:
             return verdict
