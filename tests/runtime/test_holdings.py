@@ -60,6 +60,29 @@ def test_that_there_are_too_many_is_said():
     assert note == f"parameters whose histories differ in more than {MOST_BUCKETS} ways"
 
 
+def test_agents_that_share_what_nobody_clears_are_told_of_once():
+    shared, heads = nn.Linear(3, 3), [nn.Linear(3, 1) for _ in range(3)]
+    opts = [torch.optim.SGD([*shared.parameters(), *h.parameters()], lr=0.01) for h in heads]
+    with watch(policy="collect") as watching:
+        for _ in range(4):
+            for head, opt in zip(heads, opts, strict=True):
+                head.zero_grad()
+                head(shared(torch.ones(2, 3))).sum().backward()
+                opt.step()
+    assert [finding.rule.code for finding in watching.findings] == ["ZG101"]
+
+
+def test_forty_experts_are_told_apart():
+    experts = nn.ModuleList(nn.Linear(3, 1) for _ in range(40))
+    opt = torch.optim.SGD(experts.parameters(), lr=0.01)
+    with watch(policy="collect") as watching:
+        for n in range(80):
+            opt.zero_grad()
+            experts[n * 7 % 40](torch.ones(2, 3)).sum().backward()
+            opt.step()
+    assert watching.findings == [] and watching.not_checked == []
+
+
 def test_agents_that_learn_in_turn_at_one_line_take_one_turn_of_the_loop_and_are_ridden(
     monkeypatch,
 ):

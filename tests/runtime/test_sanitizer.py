@@ -463,14 +463,14 @@ def test_a_trace_gets_every_event_in_the_users_names(by_hand):
 
 
 def test_more_kinds_of_history_than_can_be_told_apart_are_said_not_to_be_checked():
-    experts = nn.ModuleList(nn.Linear(4, 4) for _ in range(40))
+    experts = nn.ModuleList(nn.Linear(4, 4) for _ in range(100))
     optimizer = torch.optim.SGD(experts.parameters(), lr=0.1)
     torch.manual_seed(0)
     with watch(policy="collect") as watching:
         for _ in range(60):
             optimizer.zero_grad()
             x = torch.randn(8, 4)
-            sum(experts[n](x) for n in torch.randperm(40)[:3].tolist()).sum().backward()
+            sum(experts[n](x) for n in torch.randperm(100)[:8].tolist()).sum().backward()
             optimizer.step()
     assert codes(watching) == []
     (said,) = watching.not_checked

@@ -70,17 +70,31 @@ class Judge:
         """
         for bucket in event.reach:
             self._states.setdefault(bucket, INITIAL)
-        broken = [rule for rule in self._judged_at[event.kind] if self._breaks(rule, event)]
+        states = self._distinct(self._judged(event))
+        broken = [rule for rule in self._judged_at[event.kind] if _breaks(rule, event, states)]
         findings = [
-            explain(rule, event, self._worst(rule, event))
+            explain(rule, event, next(each for each in states if rule.broken_by(each, event)))
             for rule in broken
             if not rule.windowed and not any(yields_to(rule.code, other.code) for other in broken)
         ]
         window, faults = self._judge_windows(event)
         findings += [self._of_window(fault, event) for fault in faults if fault.code in self._rules]
-        for bucket, state in self._states.items():
-            self._states[bucket] = advance(state, event, bucket)
+        self._move(event)
         return findings, window
+
+    def _move(self, event: Event) -> None:
+        """Move every bucket; those in the same state share it, and are moved once together."""
+        reached = frozenset(event.reach)
+        moved: dict[tuple[int, bool], BucketState] = {}
+        equal: dict[BucketState, BucketState] = {}
+        before = tuple(self._states.items())  # keeps the states alive, and their ids with them
+        for bucket, state in before:
+            key = (id(state), bucket in reached)
+            after = moved.get(key)
+            if after is None:
+                after = advance(state, event, bucket)
+                after = moved[key] = equal.setdefault(after, after)
+            self._states[bucket] = after
 
     def count(self, event: Event, window: Window | None) -> list[Finding]:
         """Do the rest of `feed`: what is counted over epochs and over the whole run."""
@@ -167,22 +181,19 @@ class Judge:
             for owner in self._owners_of(buckets)
         }
 
-    def _breaks(self, rule: Rule, event: Event) -> bool:
-        broken = [rule.broken_by(self.state(bucket), event) for bucket in self._judged(event)]
-        return bool(broken) and (any(broken) if rule.over is Over.ANY else all(broken))
+    def _distinct(self, buckets: Iterable[str]) -> list[BucketState]:
+        """Return the states that these buckets are in, in their order, a shared one once."""
+        states = map(self.state, buckets)
+        return list({id(state): state for state in states}.values())
 
     def _judged(self, event: Event) -> Iterable[str]:
         # A suspicion of a leak ends at the next backward, wherever that reaches.
         return self._states if event.kind is EventKind.BACKWARD else event.reach
 
-    def _worst(self, rule: Rule, event: Event) -> BucketState:
-        states = [self.state(bucket) for bucket in self._judged(event)]
-        return next(state for state in states if rule.broken_by(state, event))
-
     def _judge_windows(self, event: Event) -> tuple[Window | None, list[WindowFault]]:
         if event.leaf:
             return None, []
-        states = [self.state(bucket) for bucket in event.reach]
+        states = self._distinct(event.reach)
         if event.kind is EventKind.CLIP and any(map(_is_used_or_unknown, states)):
             return None, []  # a rule of its own, and no clip that came too soon
         if event.kind not in STEPS:
@@ -203,6 +214,11 @@ class Judge:
         else:
             state = BucketState(lost=fault.drop)
         return explain(self._rules[fault.code], event, state)
+
+
+def _breaks(rule: Rule, event: Event, states: Sequence[BucketState]) -> bool:
+    broken = [rule.broken_by(state, event) for state in states]
+    return bool(broken) and (any(broken) if rule.over is Over.ANY else all(broken))
 
 
 def _is_used_or_unknown(state: BucketState) -> bool:

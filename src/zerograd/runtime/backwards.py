@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.runtime import ride
-from zerograd.runtime.buckets import Bucket
+from zerograd.runtime.buckets import MOST_BUCKETS, Bucket
 from zerograd.runtime.call_site import Site
 from zerograd.runtime.care import Care
 from zerograd.runtime.curves import Number
@@ -113,9 +113,8 @@ class Backwards:
                     bucket.grew = recorder.looks.has_grown(bucket)
         if opened.scan is not None:
             mask = self._care.learn(opened.scan, mask)
-            most = recorder.partition.most_ways
-            if most:
-                recorder.note(f"parameters whose histories differ in more than {most} ways")
+            if recorder.partition.overflowed:
+                recorder.note(f"parameters whose histories differ in more than {MOST_BUCKETS} ways")
         changed = recorder.leaves.after_backward(opened.site, mask)
         if recorder.replicas:
             recorder.replicas.after_backward(opened.site, mask)

@@ -19,8 +19,7 @@ from zerograd.lifecycle.events import Spot
 from zerograd.runtime import torch_facts
 from zerograd.runtime.fsdp_facts import Keepers
 
-MOST_BUCKETS = 64
-MOST_PARTED = 24  # past that, parameters whose histories part are left alone
+MOST_BUCKETS = 64  # past that, parameters whose histories part are left alone
 
 # What a look at a canary's gradient tells, compared with the look before.
 SAME, GONE, NEW, TOUCHED = range(4)
@@ -187,7 +186,7 @@ class Partition:
         self.buckets: tuple[Bucket, ...] = ()
         self.by_name: dict[str, Bucket] = {}
         self.generation = 0  # rises with every change
-        self.most_ways = 0  # for histories to differ in, once there were more
+        self.overflowed = False
 
     def bucket_of(self, parameter: Tensor) -> Bucket | None:
         """Return the bucket of a parameter, None if it has none."""
@@ -244,7 +243,7 @@ class Partition:
         if not any(member() is not None for member in rest):
             return bucket
         taken = [member for member in bucket.members if id(member) in inside]
-        new = self._new(taken, MOST_PARTED)
+        new = self._new(taken)
         for member in taken:
             parameter = member()
             if parameter is not None:
@@ -288,9 +287,9 @@ class Partition:
     def __len__(self) -> int:
         return len(self._home)
 
-    def _new(self, members: list[weakref.ref[Tensor]], most: int = MOST_BUCKETS) -> Bucket | None:
-        if len(self.by_name) >= most:
-            self.most_ways = most
+    def _new(self, members: list[weakref.ref[Tensor]]) -> Bucket | None:
+        if len(self.by_name) >= MOST_BUCKETS:
+            self.overflowed = True
             return None
         taken = set(self.by_name)
         number = next(n for n in range(MOST_BUCKETS + 1) if f"bucket#{n}" not in taken)

@@ -26,6 +26,7 @@ from zerograd.runtime.ride import CLEAR, STANDSTILL, STEP, Ride, Standstill
 
 _KEPT_OUT = (
     *(
+        "announce",
         "backwards",
         "buckets",
         "call_site",

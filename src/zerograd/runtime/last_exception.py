@@ -12,8 +12,8 @@ from types import TracebackType
 from zerograd.lifecycle.findings import Finding
 from zerograd.rules.absent_gradient_used import RULE
 from zerograd.runtime.aloud import say
+from zerograd.runtime.announce import describe
 from zerograd.runtime.call_site import kind_of_is_user, site_of
-from zerograd.runtime.ledger import describe
 
 _SETTLED_LATER = frozenset({"ZG201", "ZG203", "ZG302"})  # a later call may clear them up
 _NO_UPDATE = re.compile(r"since the last update\(\)|called after step\(\)")

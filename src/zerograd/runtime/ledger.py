@@ -5,14 +5,12 @@ from __future__ import annotations
 import linecache
 import math
 import re
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from zerograd.errors import GradientError, GradientWarning
 from zerograd.lifecycle.allow import Allowance, read_allowances
 from zerograd.lifecycle.events import Event, EventKind, Spot
 from zerograd.lifecycle.findings import Finding, Live, TrailStep, in_order
@@ -142,7 +140,11 @@ class Ledger:
 
     def _enter(self, finding: Finding, owner: str) -> None:
         key = finding.key
-        if finding.rule.code not in self._shown or self._is_allowed(finding):
+        stale = self._found.get(("ZG101", finding.spot))
+        is_told = (
+            finding.rule.code == "ZG201" and stale is not None and stale.owner == finding.owner
+        )
+        if is_told or finding.rule.code not in self._shown or self._is_allowed(finding):
             self._dropped.add(key)
             return
         self._found[key] = finding
@@ -158,9 +160,17 @@ class Ledger:
 
     def _explain(self, key: tuple[str, Spot], owner: str) -> None:
         """Take back a finding that the clear which is missing there explains as well."""
-        if key in self._found and self._owners[key] == owner:
+        if self._is_found_of(key, owner):
             del self._found[key], self._counts[key]
             self._dropped.add(key)
+
+    def _is_found_of(self, key: tuple[str, Spot], owner: str) -> bool:
+        """Is it found, of this owner or of one that steps there on the same parameters?"""
+        if key not in self._found or self.recorder is None:
+            return False
+        known = self.recorder.owners.by_name
+        one, other = known.get(owner), known.get(self._owners[key])
+        return self._owners[key] == owner or bool(one and other and one.mask & other.mask)
 
     def _holds_up(self, finding: Finding, event: Event, buckets: list[Bucket]) -> bool:
         """Look once more before speaking: a wrong word costs more than a late one."""
@@ -369,30 +379,3 @@ def _ranks() -> tuple[int, ...]:
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return (torch.distributed.get_rank(),)
     return ()
-
-
-def describe(finding: Finding) -> str:
-    """Return the finding as one line and its remedy, for warnings and exceptions."""
-    live = finding.live or Live()
-    share = f" ({live.leftover})" if live.leftover else ""
-    return f"{finding.rule.code} {finding.rule.name}: {finding.message}{share}; {finding.advice}"
-
-
-def warn(finding: Finding) -> None:
-    """Issue a GradientWarning at the user's own line."""
-    warn_at(finding.spot, describe(finding))
-
-
-def warn_at(spot: Spot, text: str) -> None:
-    """Issue a GradientWarning there, unless the script has closed its standard error."""
-    try:
-        warnings.warn_explicit(text, GradientWarning, spot.path, spot.line, registry={})
-    except (OSError, ValueError):
-        pass  # the finding is kept; that nobody can be warned is no reason to stop
-
-
-def error_of(finding: Finding) -> GradientError:
-    """Return what stops the training, to be raised from within the offending statement."""
-    error = GradientError(f"{finding.spot}: {describe(finding)}")
-    error.finding = finding  # type: ignore[attr-defined]
-    return error

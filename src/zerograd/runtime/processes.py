@@ -332,7 +332,7 @@ class WatchedProcess:
     def _announce(self, finding: Finding) -> None:
         import hashlib
 
-        from zerograd.runtime.ledger import warn_at
+        from zerograd.runtime.announce import warn_at
 
         key = f"{finding.rule.code} {finding.spot}".encode("utf-8", "replace")
         is_first = self.folder.claim("said-" + hashlib.sha1(key, usedforsecurity=False).hexdigest())

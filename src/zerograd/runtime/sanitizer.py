@@ -17,7 +17,7 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.state import BucketState
 from zerograd.rules import ALL_RULES
 from zerograd.rules.selection import select_rules
-from zerograd.runtime import hooks, ledger
+from zerograd.runtime import announce, hooks
 from zerograd.runtime.aloud import say
 from zerograd.runtime.decorated import within
 from zerograd.runtime.feeding import TraceSink
@@ -257,9 +257,9 @@ class Sanitizer:
 
     def _follow_policy(self, finding: Finding) -> None:
         if self._policy == "warn":
-            ledger.warn(finding)
+            announce.warn(finding)
         elif self._policy == "raise":
-            raise ledger.error_of(finding)
+            raise announce.error_of(finding)
 
     def _raise_due(self, owner: str) -> None:
         """Raise what is known of this optimizer by now, before it steps once more."""
