@@ -17,6 +17,7 @@ from benchmarks.agreement.draft import OVERFLOW
 from benchmarks.agreement.live import Run, Surroundings, run, surroundings
 from benchmarks.agreement.same import Said, sameness
 from zerograd.lifecycle.rule import Witness
+from zerograd.lifecycle.windows import SURE_OF_NO_GUARD
 from zerograd.rules import ALL_RULES
 from zerograd.runtime.ledger import SURE_OF_A_WINDOW
 from zerograd.static.check import Asked, Checker
@@ -219,12 +220,13 @@ def _is_last_word(line: int, text: str) -> bool:
 def _ran_often(said: Said, outcome: Run) -> bool:
     """Did all lines that a finding names run twice after the first, which is always innocent?
 
-    A window that is cleared early needs steps to be one, a tail needs epochs, what is judged at
-    the end needs an end, and an absent gradient ends the run.
+    A window that is cleared early needs steps to be one, and a clip that comes too early needs
+    them to be in vain; a tail needs epochs, what is judged at the end needs an end, and an absent
+    gradient ends the run.
     """
     counted = any(step.counted for step in outcome.steps)
     windows = 3 if counted or said.code != "ZG503" else SURE_OF_A_WINDOW + 2
-    if said.code in ("ZG503", "ZG505") and len(outcome.steps) < windows:
+    if said.code in ("ZG304", "ZG503", "ZG505") and len(outcome.steps) < windows:
         return False
     if said.code == "ZG101" and ASKS_FOR_BAD_ONES.search(outcome.text.splitlines()[said.line - 1]):
         return False  # told at a guard, of gradients that are not finite: these draws have none
@@ -248,7 +250,8 @@ def _ran_in_equal_windows(said: Said, outcome: Run) -> bool:
     """Did the lines of the finding run equally often in two windows of an optimizer in a row?
 
     One odd window proves nothing to the live witness, and the first is innocent. Where no counter
-    tells when a window ends, it wants that four times.
+    tells when a window ends, it wants that four times; where the batch's own data do, it wants as
+    many windows in a row as make sure that no guard is at work.
     """
     named = [step for step in outcome.steps if said.owner in step.names] or outcome.steps
     for optimizer in {step.optimizer for step in named}:
@@ -264,7 +267,8 @@ def _ran_in_equal_windows(said: Said, outcome: Run) -> bool:
                 continue
             equal = equal + 1 if size == before and min(size) > 1 else 0
             before = size
-            if equal >= (1 if step.counted else SURE_OF_A_WINDOW + 1):
+            sure = SURE_OF_A_WINDOW + 1 if not step.counted else 1
+            if equal >= (SURE_OF_NO_GUARD if step.chosen else sure):
                 return True
     return False
 

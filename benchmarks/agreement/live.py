@@ -19,6 +19,7 @@ from zerograd import watch
 from zerograd.lifecycle.findings import Finding
 from zerograd.runtime import replicas
 from zerograd.runtime.callers import is_counted
+from zerograd.runtime.chosen import is_chosen
 
 BATCHES = 7  # no multiple of 2 or 3, so that windows have tails
 ROWS = 4  # loops over a batch run often enough, too
@@ -67,6 +68,7 @@ class Step:
     names: set[str]  # of its variables, there and in the callers
     line: int
     counted: bool  # does a remainder decide when it comes?
+    chosen: bool  # do the batch's own data?
     lines: Counter[int]  # how often each line had run by then
 
 
@@ -167,7 +169,14 @@ def _execute(code: CodeType, namespace: dict[str, Any], outcome: Run | None) -> 
             filled.update(around)
         outcome.never_filled.update(around)
         outcome.steps.append(
-            Step(id(optimizer), _names_of(optimizer, path), line, is_counted(), lines.copy())
+            Step(
+                id(optimizer),
+                _names_of(optimizer, path),
+                line,
+                is_counted(),
+                is_chosen(may_leave=True),
+                lines.copy(),
+            )
         )
 
     hook = register_optimizer_step_pre_hook(stepping)

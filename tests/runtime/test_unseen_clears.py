@@ -168,6 +168,14 @@ def test_losses_of_several_tasks_are_no_window(body, tmp_path):
     assert [code for code, _ in found if code == "ZG503"] == []
 
 
+def test_batches_that_their_own_data_keep_from_the_step_are_no_window(tmp_path):
+    small = "torch.randn(4, 4) / (99 if n % 3 == 2 else 1) for n in"
+    text = HEAD.replace("CLEAR", "pass").replace("torch.randn(4, 4) for _ in", small)
+    body = "net(x).sum().backward()\n    if x.norm() > 1: continue\n    opt.step(); opt.zero_grad()"
+    found, _ = findings_of(f"{text}    {body}\n", tmp_path)
+    assert [code for code, _ in found if code == "ZG503"] == []
+
+
 @pytest.mark.parametrize("body", MICRO.values(), ids=MICRO)
 def test_micro_batches_that_nobody_divides_are_a_window(body, tmp_path):
     text = HEAD.replace("CLEAR", "pass").replace("for i,", _BACK + "for i,")

@@ -134,9 +134,12 @@ def window_faults(windows: Sequence[Window]) -> list[WindowFault]:
     is_tail = not last.is_even and not (last.counted and last.wasted >= last.size)
     if last.drop is not None and last.wasted and agrees and not is_tail and always:
         faults.append(WindowFault("ZG501", last.drop.clear, last.drop))
-    if min(last.size, before.size) >= 2 and last.averaged is False and before.averaged is False:
+    # Batches that a guard keeps from their step, one after the other, are no window to average.
+    meant = bool(last.counted) or not last.may_be_guarded
+    undivided = last.averaged is False and before.averaged is False
+    if meant and undivided and min(last.size, before.size) >= 2:
         faults.append(WindowFault("ZG503", last.step))
-    if min(_most(last.synchronised), _most(before.synchronised)) >= 2:
+    if meant and min(_most(last.synchronised), _most(before.synchronised)) >= 2:
         spot = max(last.synchronised, key=lambda each: each[1])[0]
         faults.append(WindowFault("ZG505", spot))
     if last.clipped is not None and last.clipped == before.clipped and last.used and before.used:
