@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from zerograd.errors import UnreadableSourceError
@@ -329,7 +330,7 @@ def check_all(
             waiting.append((path, data))
             size += len(data)
             if is_enough(size, jobs):
-                rest = _paths(waiting, stream)
+                rest = ((path, len(data)) for path, data in chain(waiting, stream))
                 for part, number in check_in_processes(rest, asked, roots, jobs):
                     done(part, number)
                 waiting = []
@@ -340,13 +341,6 @@ def check_all(
             sweeper.file_done()
     result.put_in_order()
     return result
-
-
-def _paths(waiting: list[tuple[str, bytes]], stream: Iterator[tuple[str, bytes]]) -> Iterator[str]:
-    for path, _ in waiting:
-        yield path
-    for path, _ in stream:
-        yield path
 
 
 def with_rules_of_ours(result: Checked, rules: dict[str, Rule]) -> Checked:

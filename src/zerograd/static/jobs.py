@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from zerograd.errors import ZerogradError
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from zerograd.static.check import Asked, Checker
     from zerograd.static.checked import Checked
 
-ENOUGH = 1_500_000  # bytes of training code; below that, starting processes takes longer
-CHUNK = 8  # files handed over at a time: neighbours share the modules they import
+ENOUGH = 600_000  # bytes of training code; below that, starting processes hardly pays
+# what is handed over at a time: neighbours share the modules they import, a long file is the last
+MOST_FILES = 8
+MOST_BYTES = 100_000
 
 _checker: Checker | None = None  # of this worker process
 _sweeper = Sweeper()
@@ -42,9 +44,9 @@ def is_enough(size: int, jobs: int | None) -> bool:
 
 
 def check_in_processes(
-    paths: Iterator[str], asked: Asked, roots: Sequence[str], jobs: int | None
+    files: Iterable[tuple[str, int]], asked: Asked, roots: Sequence[str], jobs: int | None
 ) -> Iterator[tuple[Checked, int]]:
-    """Yield what came of the files, so many at a time."""
+    """Yield what came of the files, given as path and size, so many at a time."""
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
@@ -59,7 +61,7 @@ def check_in_processes(
         with ProcessPoolExecutor(
             number, mp_context=context, initializer=_start, initargs=(asked, tuple(roots))
         ) as pool:
-            for result, number in pool.map(_check, _chunks(paths)):
+            for result, number in pool.map(_check, chunks(files)):
                 yield with_rules_of_ours(result, BY_CODE), number
     except BrokenProcessPool:
         raise ZerogradError(
@@ -77,13 +79,20 @@ def _context() -> BaseContext:
     return multiprocessing.get_context("fork" if sys.platform == "linux" and alone else "spawn")
 
 
-def _chunks(paths: Iterator[str]) -> Iterator[tuple[str, ...]]:
+def chunks(files: Iterable[tuple[str, int]]) -> Iterator[tuple[str, ...]]:
+    """Yield the paths in parts that are handed over together.
+
+    >>> list(chunks([("a.py", 2_000), ("long.py", 300_000), ("b.py", 3_000)]))
+    [('a.py', 'long.py'), ('b.py',)]
+    """
     chunk: list[str] = []
-    for path in paths:
+    held = 0
+    for path, size in files:
         chunk.append(path)
-        if len(chunk) == CHUNK:
+        held += size
+        if len(chunk) == MOST_FILES or held >= MOST_BYTES:
             yield tuple(chunk)
-            chunk = []
+            chunk, held = [], 0
     if chunk:
         yield tuple(chunk)
 
