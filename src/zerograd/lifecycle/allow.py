@@ -24,6 +24,8 @@ _ALLOW = re.compile(
 _NOQA = re.compile(
     r"#\s*noqa(?P<codes>\s*:\s*(?P<list>[A-Z]+[0-9]*(?:[,\s]+[A-Z]+[0-9]+)*))?", re.I
 )
+# one that names no code, or one of ours: most name other tools' alone
+_NOQA_FOR_US = re.compile(r"#\s*noqa(?:(?!\s*:\s*[A-Z])|[^\n]*\bZG)", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def _is_meant(word: str, code: str, name: str) -> bool:
 
 
 def read_allowances(text: str) -> tuple[Allowance, ...]:
-    """Return the allow comments of a Python source, in order.
+    """Return the allow comments of a Python source, in order, if one may speak of our rules.
 
     Strings that only look like comments are none. A text that cannot be split
     into tokens has no allowances after the place where that shows.
@@ -73,7 +75,7 @@ def read_allowances(text: str) -> tuple[Allowance, ...]:
     """
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if "zerograd:" not in text and "noqa" not in text.lower():
+    if "zerograd:" not in text and not _NOQA_FOR_US.search(text):
         return ()
     found: list[Allowance] = []
     for comment in _comments(text):

@@ -45,9 +45,7 @@ def never_stepped(program: Program, told: Collection[Finding]) -> Iterator[Findi
     if ".zero_grad(" not in text or ".backward(" not in text:
         return
     lines = {each.spot.line for each in told if each.rule.code == "ZG203"}
-    for loop in unit.statements():
-        if not isinstance(loop, ast.For | ast.While):
-            continue
+    for loop in unit.loops():
         for clear in _cleared(loop.body):
             owner = path_of(clear.func).removesuffix(".zero_grad")
             spot = unit.source.spot(clear)
@@ -94,11 +92,7 @@ def _is_left_alone(unit: Unit, loop: ast.For | ast.While, owner: str) -> bool:
 def _outermost(unit: Unit, loop: ast.For | ast.While) -> ast.AST:
     """Return the loop that is around all others around this one, or this one."""
     line = loop.lineno
-    around = (
-        each
-        for each in unit.statements()
-        if isinstance(each, ast.For | ast.While) and each.lineno <= line <= (each.end_lineno or 0)
-    )
+    around = (each for each in unit.loops() if each.lineno <= line <= (each.end_lineno or 0))
     return min(around, key=lambda each: each.lineno, default=loop)
 
 

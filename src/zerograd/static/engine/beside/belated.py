@@ -36,8 +36,8 @@ def changed_after_step(program: Program) -> Iterator[Finding]:
     if ".grad" not in text or ".step(" not in text or "parameters()" not in text:
         return  # most files
     helpers = {each.name: each for each in unit.functions_saying(".grad")}
-    for loop in unit.statements():
-        if isinstance(loop, ast.For | ast.While) and unit.mentions(loop, ".step("):
+    for loop in unit.loops():
+        if unit.mentions(loop, ".step("):
             yield from _changed_in(unit, loop.body, helpers)
 
 

@@ -29,7 +29,6 @@ _ADVICE = (
 )
 _KEEP_THE_GRAPH = frozenset(("clamp", "clip", "reshape", "squeeze", "to", "view"))
 _OF_TORCH = frozenset(("add", "clamp", "clip", "mul", "sub", "subtract"))
-_ROUNDS = (ast.For, ast.While)
 
 
 def computed_used(program: Program, told: Iterable[Finding]) -> list[Finding]:
@@ -46,8 +45,8 @@ def _uses_in(program: Program) -> Iterator[Finding]:
     if "retain_grad" in text or ".requires_grad" in text or _ASSIGNED.search(text):
         return  # who makes leaves by hand knows of them
     if any(_REPLACED.search(line) for line in text.split("\n") if ".grad" in line):
-        for loop in unit.statements():
-            if isinstance(loop, _ROUNDS) and unit.mentions(loop, ".grad"):
+        for loop in unit.loops():
+            if unit.mentions(loop, ".grad"):
                 yield from _replaced_in(program, loop)
     if _MADE_ASIDE.search(text):
         for scope in (unit.source.tree, *unit.every_function()):

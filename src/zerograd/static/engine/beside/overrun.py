@@ -31,8 +31,8 @@ def never_set_back(program: Program) -> Iterator[Finding]:
     unit = program.main
     if "+= 1" not in unit.source.text or ".backward(" not in unit.source.text:
         return
-    for loop in unit.statements():
-        if not isinstance(loop, ast.For | ast.While) or not unit.mentions(loop, ".backward("):
+    for loop in unit.loops():
+        if not unit.mentions(loop, ".backward("):
             continue
         for guard in loop.body:
             if not isinstance(guard, ast.If) or guard.orelse or leaves(unit, guard.body):

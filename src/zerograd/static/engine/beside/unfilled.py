@@ -33,9 +33,9 @@ _FILLED = re.compile(r"backward|(?<!autograd)\.grad\b|\.step\(")
 
 def clipped_unfilled(program: Program) -> Iterator[Finding]:
     """Yield the clips of this file that come before any backward, or without one."""
-    text = program.main.source.text
-    if "clip" not in text or not any(f"{name}(" in text for name in CLIPS):
+    if not program.main.clips():
         return
+    text = program.main.source.text
     if "LightningModule" in text:
         yield from _clipped_before_lightning(program)
     if "autograd.grad" in text and _GIVEN_BACK.search(text):

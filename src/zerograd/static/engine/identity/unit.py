@@ -11,13 +11,16 @@ from zerograd.static.engine.identity.values import External
 from zerograd.static.engine.text.classes import ClassUnit, FunctionNode
 from zerograd.static.engine.text.companions import companions
 from zerograd.static.engine.text.leading import EVENT_WORDS, LeadingLines
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.places import Places, has_row
 from zerograd.static.engine.text.stores import names_stored, statements_in
+from zerograd.static.engine.text.words import CLIPS
 
 if TYPE_CHECKING:
     from zerograd.static.source import Source
 
 _FUNCTIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef))
+_LOOPS = frozenset((ast.For, ast.While))
 
 _PLAINLY = re.compile(r"(?i)\b\w*loss\w*\.backward\(")
 _CLEARING = re.compile(r"zero_grads?\(|clear_grads?\(|\.grad(\.data)?(\s*=\s*None|\.zero_)")
@@ -40,6 +43,7 @@ class Unit:
         "_in_buffers",
         "_leading",
         "_lines",
+        "_loops",
         "_networks",
         "_parts",
         "_pieces",
@@ -72,6 +76,7 @@ class Unit:
         self._parts: dict[int, list[ast.AST]] = {}
         self._statements: list[ast.AST] | None = None
         self._every_function: list[FunctionNode] | None = None
+        self._loops: list[ast.For | ast.While] | None = None
         self._pieces: dict[str, list[str]] = {}  # the text, cut where a sign stands
         self._equalities: dict[int, ast.Compare | None] = {}
         self._tallies: dict[str, bool | None] = {}
@@ -160,6 +165,13 @@ class Unit:
             functions = [each for each in self.statements() if type(each) in _FUNCTIONS]
             self._every_function = cast(list[FunctionNode], functions)
         return self._every_function
+
+    def loops(self) -> list[ast.For | ast.While]:
+        """Return all loops of the module, the outer ones first."""
+        if self._loops is None:
+            loops = [each for each in self.statements() if type(each) in _LOOPS]
+            self._loops = cast(list[ast.For | ast.While], loops)
+        return self._loops
 
     def functions_saying(self, text: str) -> list[FunctionNode]:
         """Return those of all functions in whose lines `text` occurs."""
@@ -262,7 +274,7 @@ class Unit:
         """Return `node` and all expressions below it; a condition is looked at once a reading."""
         parts = self._parts.get(id(node))
         if parts is None:
-            parts = self._parts[id(node)] = _below(node)
+            parts = self._parts[id(node)] = parts_below(node)
         return parts
 
     def mentions(self, node: ast.AST, text: str) -> bool:
@@ -312,6 +324,11 @@ class Unit:
             text = self.source.text
             self._clears = "zero_grad(" in text or _CLEARING.search(text) is not None
         return self._clears
+
+    def clips(self) -> bool:
+        """Is a clip called by one of its names?"""
+        lines = [self._lines[row - 1] for row in self.places.rows("clip")]  # all of them hold it
+        return any(f"{name}(" in line for line in lines for name in CLIPS)
 
     def has_events(self, node: ast.AST, words: tuple[str, ...] = EVENT_WORDS) -> bool:
         """May the text of `node` hold an event, told by such a word, or a call of what does?"""
@@ -370,31 +387,3 @@ def _last(node: ast.AST) -> int:
 def _is_view(node: ast.AST) -> bool:
     called = getattr(node.func, "attr", "") if isinstance(node, ast.Call) else ""
     return isinstance(node, ast.Subscript) or called in ("view", "view_as", "reshape", "narrow")
-
-
-def _below(node: ast.AST) -> list[ast.AST]:
-    """Return what `ast.walk` yields, in its order, but for operators, loads and stores."""
-    found = [node]
-    for each in found:
-        fields = _INNER.get(type(each))
-        for name in each._fields if fields is None else fields:
-            value = getattr(each, name, None)
-            if isinstance(value, list):
-                found += [inner for inner in value if isinstance(inner, ast.AST)]
-            elif isinstance(value, ast.AST) and name != "ctx":
-                found.append(value)
-    return found
-
-
-# where expressions stand in those that conditions are mostly made of
-_INNER: dict[type[ast.AST], tuple[str, ...]] = {
-    ast.Name: (),
-    ast.Constant: (),
-    ast.Attribute: ("value",),
-    ast.Subscript: ("value", "slice"),
-    ast.Call: ("func", "args", "keywords"),
-    ast.Compare: ("left", "comparators"),
-    ast.BoolOp: ("values",),
-    ast.BinOp: ("left", "right"),
-    ast.UnaryOp: ("operand",),
-}

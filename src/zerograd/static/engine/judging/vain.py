@@ -218,8 +218,7 @@ def _is_made_good(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
 def clipped_before_its_loss(program: Program) -> Iterator[Finding]:
     """Yield the clips of a function that goes backward only after them, and steps elsewhere."""
     unit = program.main
-    text = unit.source.text
-    if "clip" not in text or not any(f"{name}(" in text for name in CLIPS):
+    if not unit.clips():
         return
     stepping = {each.name for each in unit.functions_saying(".step(")}
     for function in unit.functions_saying(".backward("):
