@@ -719,3 +719,29 @@ def test_a_loop_whose_step_stands_in_another_file_is_found_from_its_own(tree: Pa
     (tree / "parts.py").write_text("def apply_update(optimizer):\n    optimizer.step()\n")
     (finding,) = check_paths(["engine.py"]).findings
     assert (finding.rule.code, finding.spot.path, finding.spot.line) == ("ZG101", "parts.py", 2)
+
+
+def test_of_starred_modules_only_those_are_read_that_may_have_the_name(tree: Path) -> None:
+    write(tree, "train.py", "nets/__init__.py", "nets/small.py", "nets/large.py", "nets/more.py")
+    (tree / "nets/small.py").write_text("def tiny(net): net.grad\n")
+    (tree / "nets/more.py").write_text("from .small import *\n# .grad\n")
+    package = Source.read(b"", "nets/__init__.py")
+    project = Project()
+    project.start(package)
+    given = [project.find(package, name, 1, giving="tiny") for name in ("small", "large", "more")]
+    assert [each and each.path for each in given] == ["nets/small.py", None, "nets/more.py"]
+    assert project.find(package, "large", 1) is not None  # asked for by its own name
+
+
+def test_a_name_comes_through_the_star_of_a_star(tree: Path) -> None:
+    write(tree, "nets/large.py")
+    (tree / "nets/__init__.py").write_text("from .large import *\nfrom .more import *\n")
+    (tree / "nets/more.py").write_text("from .small import *  # .grad\n")
+    (tree / "nets/small.py").write_text("def update(opt, loss):\n    loss.backward(); opt.step()\n")
+    (tree / "train.py").write_text(
+        "import torch, nets\nnet = torch.nn.Linear(2, 2)\n"
+        "opt = torch.optim.SGD(net.parameters())\n"
+        "for x in data:\n    nets.update(opt, net(x).sum())\n"
+    )
+    (finding,) = check_paths("train.py")
+    assert (finding.rule.code, finding.spot.path) == ("ZG101", "nets/small.py")

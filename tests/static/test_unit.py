@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from zerograd.static.engine.identity import unit as engine_unit
 from zerograd.static.engine.identity.unit import Unit
+from zerograd.static.engine.text.places import nodes_on
 from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.source import Source
 
@@ -60,3 +61,19 @@ def test_statements_come_in_the_order_of_a_walk() -> None:
         tree = ast.parse(text)
         walked = [each for each in ast.walk(tree) if isinstance(each, holders)]
         assert list(statements_in(tree.body)) == walked
+
+
+@pytest.mark.parametrize("word", ["append", "found", "self"])
+def test_the_nodes_on_a_words_rows_are_all_that_say_it(word: str) -> None:
+    for path in OURS:
+        source = Source.read(path.read_bytes(), str(path))
+        rows = Unit(source).places.rows(word)
+        found = {id(each) for each in nodes_on(rows, source.tree)}
+        for each in ast.walk(source.tree):
+            if word in (getattr(each, "id", ""), getattr(each, "attr", ""), _name(each)):
+                assert id(each) in found
+        assert len(found) < sum(1 for _ in ast.walk(source.tree))
+
+
+def _name(node: ast.AST) -> str:
+    return str(getattr(node, "arg", "") or getattr(node, "name", ""))

@@ -146,12 +146,12 @@ def _lasting(frame: Frame, node: ast.expr) -> set[ast.expr]:
 
 def atom_of(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -> str:
     """Note the atom and return its key; `settled` if a call in it gives the same each time."""
-    parts = frame.unit.parts_of(node)
-    spellings = {each.id: frame.spelling(each.id) for each in parts if type(each) is ast.Name}
-    spelled = [spellings[each.id][0] for each in parts if type(each) is ast.Name]
-    key = f"{text}|{','.join(spelled)}"
+    asked = frame.unit.names_in(node)
+    spellings = {name: frame.spelling(name) for name in asked}
+    key = f"{text}|{','.join([spellings[name][0] for name in asked])}"
     if key in frame.program.atoms:
         return key  # asked before: what is known of it was known then
+    parts = frame.unit.parts_of(node)
     names: set[str] = set()
     volatile = counter = False
     lasting = _lasting(frame, node)

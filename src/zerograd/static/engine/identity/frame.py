@@ -160,7 +160,8 @@ class Frame:
         if not isinstance(value, Named) or not isinstance(owner, Instance):
             return ""
         for name, each in owner.attributes.items():
-            if each.ident == value.ident and self.program.is_set_once(owner, name):
+            same = type(each) is Named and each.path == value.path
+            if same and self.program.is_set_once(owner, name):
                 return name
         return ""
 

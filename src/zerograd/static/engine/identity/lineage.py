@@ -47,8 +47,12 @@ class Lineage(Names):
         self._modules: dict[int, bool] = {}
         self._implied: dict[int, frozenset[str]] = {}
         self._unasked: dict[int, bool] = {}  # of each file, whether it clears where none is seen
+        self._lineages: dict[ClassUnit, list[ClassUnit]] = {}  # of classes in other files
 
     def lineage(self, cls: ClassUnit) -> list[ClassUnit]:
+        """Return a class and those above it; in this file a name may still become a class."""
+        if cls in self._lineages:
+            return self._lineages[cls]
         found, waiting = [cls], [cls]
         while waiting and len(found) < 8:
             current = waiting.pop(0)
@@ -57,6 +61,8 @@ class Lineage(Names):
                 if isinstance(value, Class) and value.unit not in found:
                     found.append(value.unit)
                     waiting.append(value.unit)
+        if cls.unit is not self.main:
+            self._lineages[cls] = found
         return found
 
     def refuses(self, instance: Instance, name: str) -> bool:

@@ -44,6 +44,7 @@ class Unit:
         "_leading",
         "_lines",
         "_loops",
+        "_names",
         "_networks",
         "_parts",
         "_pieces",
@@ -74,6 +75,7 @@ class Unit:
         self._lines = source.lines
         self._texts: dict[int, str] = {}
         self._parts: dict[int, list[ast.AST]] = {}
+        self._names: dict[int, tuple[str, ...]] = {}
         self._statements: list[ast.AST] | None = None
         self._every_function: list[FunctionNode] | None = None
         self._loops: list[ast.For | ast.While] | None = None
@@ -276,6 +278,14 @@ class Unit:
         if parts is None:
             parts = self._parts[id(node)] = parts_below(node)
         return parts
+
+    def names_in(self, node: ast.AST) -> tuple[str, ...]:
+        """Return the names in `node`, each as often as it is there."""
+        names = self._names.get(id(node))
+        if names is None:
+            found = [each.id for each in self.parts_of(node) if type(each) is ast.Name]
+            names = self._names[id(node)] = tuple(found)
+        return names
 
     def mentions(self, node: ast.AST, text: str) -> bool:
         """Does `text` occur in the lines of `node`?"""
