@@ -12,6 +12,7 @@ from zerograd.static.engine.identity.ir import (
     Happening,
     Jump,
     Loop,
+    Node,
     Scope,
     walk,
 )
@@ -30,10 +31,13 @@ class _Around(NamedTuple):
 
 def mark_guards(block: Block) -> None:
     """Tell every event below `block` which conditions it depends on."""
-    _mark(block, _Around(), set())
+    _mark(block, _Around(), {})
 
 
-def _mark(block: Block, around: _Around, seen: set[tuple[int, _Around]]) -> None:
+_Seen = dict[tuple[int, tuple[str, ...]], _Around]
+
+
+def _mark(block: Block, around: _Around, seen: _Seen) -> None:
     for node in block:
         if type(node) is Happening:
             node.guards = node.guards & around.guards if node.marked else around.guards
@@ -41,25 +45,14 @@ def _mark(block: Block, around: _Around, seen: set[tuple[int, _Around]]) -> None
             node.inner = node.inner | around.inner
             node.marked = True
             continue
-        if (id(node), around) in seen:
-            continue
-        seen.add((id(node), around))
-        within = around
-        if type(node) is Branch and node.atom:
-            own = frozenset((node.atom,))
-            within = around._replace(guards=around.guards | own, inner=around.inner | own)
-        elif type(node) is Loop and not node.once:
-            within = _Around(around.guards, skipping=("continue",))
-        elif type(node) is Scope:  # who returns from it goes on with the round
-            within = around._replace(skipping=("continue", "return"))
-        elif type(node) is Attempt and node.atom:
-            own = frozenset((node.atom,))
-            caught = around._replace(guards=around.guards | own, inner=around.inner | own)
-            for part in node.handlers:
-                _mark(part, caught, seen)
-        for part in node.blocks():
-            if not (type(node) is Attempt and any(part is each for each in node.handlers)):
-                _mark(part, within, seen)
+        # What is called from many places depends on what it depends on in all of them. That is
+        # put together here, as there are more ways to come to it than can be gone one by one.
+        key = id(node), around.skipping
+        known = seen.get(key)
+        here = around if known is None else _met(known, around)
+        if here != known:
+            seen[key] = here
+            _mark_inside(node, here, seen)
         if (
             type(node) is Attempt
             and node.atom
@@ -75,6 +68,33 @@ def _mark(block: Block, around: _Around, seen: set[tuple[int, _Around]]) -> None
             around = around._replace(behind=around.behind | {node.atom})
         elif isinstance(node, Branch) and node.atom:
             around = around._replace(behind=around.behind | _skipping_whole(node, around))
+
+
+def _met(one: _Around, other: _Around) -> _Around:
+    return one._replace(
+        guards=one.guards & other.guards,
+        inner=one.inner | other.inner,
+        behind=one.behind & other.behind,
+    )
+
+
+def _mark_inside(node: Node, around: _Around, seen: _Seen) -> None:
+    within = around
+    if type(node) is Branch and node.atom:
+        own = frozenset((node.atom,))
+        within = around._replace(guards=around.guards | own, inner=around.inner | own)
+    elif type(node) is Loop and not node.once:
+        within = _Around(around.guards, skipping=("continue",))
+    elif type(node) is Scope:  # who returns from it goes on with the round
+        within = around._replace(skipping=("continue", "return"))
+    elif type(node) is Attempt and node.atom:
+        own = frozenset((node.atom,))
+        caught = around._replace(guards=around.guards | own, inner=around.inner | own)
+        for part in node.handlers:
+            _mark(part, caught, seen)
+    for part in node.blocks():
+        if not (type(node) is Attempt and any(part is each for each in node.handlers)):
+            _mark(part, within, seen)
 
 
 def _skipping_whole(node: Branch, around: _Around) -> frozenset[str]:
