@@ -32,9 +32,8 @@ def meeting() -> Iterator[dict[str, str]]:
     del store
 
 
-# What torch's threads say where they end a process that exits with a process group still held, as
-# every network under DDP or FSDP holds one. Plain programs on busy cores do so more often than
-# watched ones: of 232 ranks each, 30 against none.
+# What torch's threads say where they end a process that exits after it had a process group. Plain
+# programs on busy cores do so more often than watched ones: of 232 ranks each, 30 against none.
 ABORTED = "terminate called without an active exception"
 TRIES = 3
 
