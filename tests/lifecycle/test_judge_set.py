@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from itertools import permutations
 
 import pytest
 
@@ -312,3 +313,22 @@ def test_the_state_of_a_verdict_is_one_that_breaks_the_rule() -> None:
     event = read_event("step opt", 99, HELD)
     (verdict,) = judged({"amp": CLEARED, "not amp": KEPT}, event)
     assert verdict.rule.broken_by(verdict.state, event)
+
+
+@pytest.mark.parametrize(
+    "histories",
+    [
+        (KEPT, f"{KEPT}; backward net", f"backward net; {KEPT}"),
+        (LOST, "clear opt; backward net; clear opt", "clear opt"),
+        (KEPT, f"{LOOP}; step opt; backward net", CLEARED),
+    ],
+)
+def test_which_state_is_told_does_not_depend_on_which_was_met_first(
+    histories: tuple[str, ...],
+) -> None:
+    step = read_event("step opt", 99, HELD)
+    told = {
+        tuple((each.rule.code, each.state) for each in judged({"": "|".join(order)}, step))
+        for order in permutations(histories)
+    }
+    assert len(told) == 1 and told != {()}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from zerograd.lifecycle.events import Event
 from zerograd.lifecycle.rule import STEPS, Over, Rule, yields_to
@@ -73,19 +74,19 @@ def _judge_bucket(
 ) -> Verdict | None:
     judged: list[tuple[Literals, bool, BucketState]] = []
     later = rule.after_step and any(_has_stepped(state, event) for state in states)
-    carried: BucketState | None = None  # a fault that an earlier activation of the loop left behind
+    carried: list[BucketState] = []  # faults that an earlier activation of the loop left behind
     for state, reached_under in states.items():
         if later and not _has_stepped(state, event):
             if rule.broken_by(state, event):
-                carried = state
+                carried.append(state)
             continue
         if (rule.once_seen and not state.seen) or (rule.filled and not state.contributions):
             continue
         broken = rule.broken_by(state, event)
         judged.extend((literals, broken, state) for literals in reached_under)
-    example = next((state for _, broken, state in judged if broken), None)
+    example = min((state for _, broken, state in judged if broken), key=_story, default=None)
     if example is None:
-        return Verdict(rule, None, False, carried) if carried is not None else None
+        return Verdict(rule, None, False, min(carried, key=_story)) if carried else None
     if all(broken for _, broken, _ in judged):
         return Verdict(rule, None, True, example)
     known = {literal for literals, broken, _ in judged if broken for literal in literals}
@@ -120,8 +121,21 @@ def _broken_under(
             (broken, state) for literals, broken, state in judged if ruled_out.isdisjoint(literals)
         ]
         if all(broken for broken, _ in side):
-            return literal, side[0][1]
+            return literal, min((state for _, state in side), key=_story)
     return None
+
+
+def _story(state: BucketState) -> tuple[Any, ...]:
+    """Return what a trail would tell of a state, what was lost first, and then the shortest.
+
+    So which of many is told does not depend on which was come to first.
+    """
+    return (
+        state.lost is None,
+        state.lost[:2] if state.lost is not None else (),
+        len(state.contributions),
+        [(each.spot, each.used_at or (), each.early or ()) for each in state.contributions],
+    )
 
 
 def _asked_under(literal: Literal, judged: list[tuple[Literals, bool, BucketState]]) -> Literals:
@@ -169,10 +183,14 @@ def _named_for_the_loss(
     # Where a condition makes it find nothing, what is lost where that does not hold is no reason.
     ruled_out = {(bare.condition[0], not bare.condition[1])} if bare.condition else frozenset()
     for states in buckets.values():
-        for state, under in states.items():
-            reached = any(ruled_out.isdisjoint(literals) for literals in under)
-            if reached and lost.broken_by(state, event):
-                named = replace(bare, rule=lost, state=state)
-                others = [each for each in verdicts if each.rule.code not in ("ZG102", "ZG401")]
-                return [*others, named]
+        found = [
+            state
+            for state, under in states.items()
+            if any(ruled_out.isdisjoint(literals) for literals in under)
+            and lost.broken_by(state, event)
+        ]
+        if found:
+            named = replace(bare, rule=lost, state=min(found, key=_story))
+            others = [each for each in verdicts if each.rule.code not in ("ZG102", "ZG401")]
+            return [*others, named]
     return verdicts

@@ -183,7 +183,7 @@ class Judgement(Leaks):
         for bucket, pairs in (self._flow.end or {}).items():
             for number, _ in pairs:
                 state, doubt = self._flow.states[number]
-                for owner in state.awaiting.intersection(last):
+                for owner in sorted(state.awaiting.intersection(last)):
                     if not doubt and not state.unknown and bucket in last[owner].event.buckets:  # type: ignore[union-attr]
                         yield self._finding(last.pop(owner), "ZG302", state, False)
 

@@ -51,7 +51,8 @@ class Leaks(Telling):
                 if leaks:
                     break
             if leaks and self._is_confirmed(bucket, node.spot):
-                left = leaks[0].suspicion
+                told = min(leaks, key=_places)  # whichever of them was come to first
+                left = told.suspicion
                 meant = left is not None and self._is_meant_for(left.left.spot, node)
                 # Lightning's toggle keeps the other networks out of the loss.
                 meant = meant or "toggle_optimizer(" in node.unit.source.text
@@ -64,7 +65,7 @@ class Leaks(Telling):
                     (_is_suspected(state, event.owner), literals) for state, literals in after
                 )
                 certain = always and not self._is_doubted(node) and not meant
-                yield self._finding(node, "ZG201", leaks[0], certain)
+                yield self._finding(node, "ZG201", told, certain)
                 return
 
     def _works_against(self, node: Happening) -> Iterable[Finding]:
@@ -216,6 +217,12 @@ def _is_always(judged: Iterable[tuple[bool, frozenset[Literal]]]) -> bool:
         all(broken or (key, not truth) in literals for broken, literals in found)
         for key, truth in known
     )
+
+
+def _places(state: BucketState) -> list[Spot]:
+    """Return where what was left came from, and what was added to it."""
+    found = state.suspicion
+    return [] if found is None else [found.left.spot, found.own.spot]
 
 
 def _is_suspected(after: BucketState, owner: str) -> bool:
