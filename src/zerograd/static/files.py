@@ -57,10 +57,10 @@ _BACKWARD = re.compile(rb"backward(?:(?<=[._]backward)\b|(?<!def backward)(?<!\w
 _STEP = re.compile(rb"step(?:(?<=\.step)\b|(?<=_step)\()")
 _GRAD = re.compile(rb"\.grad\b(?!\s*\()")
 # a step that stands alone, where a class has its clear and its backward from another file
-_OWN_STEP = re.compile(rb"step\((?<=(?:mizer|caler)\.step\()|step\((?<=opt\.step\()")
-_TRAINING = re.compile(
-    rb"train(?<=\.train)(?:ing)?_\w+\(|learn\((?<=\.learn\()|optimi[sz]e_parameters\("
-)
+_OWN_STEPS = (b"mizer.step(", b"caler.step(", b"opt.step(")
+# what a loop around may call; a pattern over all three has no word that Python could skip to
+_TRAINING = re.compile(rb"\.train(?:ing)?_\w+\(")
+_TRAINING_WORDS = (b".learn(", b"optimize_parameters(", b"optimise_parameters(")
 
 Tell = Callable[[str], None]  # takes one line about something that could not be read
 
@@ -223,9 +223,11 @@ def may_train(data: bytes, words: Sequence[bytes] = ()) -> bool:
         return True  # it steps, or has somebody else step
     if b".parameters()" in data and b"optim." in data and b"for " in data:
         return True  # it makes an optimizer and may hand it to another module's step
-    if b"class " in data and _OWN_STEP.search(data):
+    if b".step(" in data and b"class " in data and any(word in data for word in _OWN_STEPS):
         return True  # the loop around may be inherited
-    if b"for " in data and _TRAINING.search(data):
+    if b"for " in data and (
+        any(word in data for word in _TRAINING_WORDS) or _TRAINING.search(data)
+    ):
         return True  # it may be the loop around what another module does
     if b"LightningModule" in data and b"clip_grad" in data:
         return True  # who goes backward is Lightning, after what is written here
