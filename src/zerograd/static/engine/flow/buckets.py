@@ -261,7 +261,9 @@ class Buckets:
             for b in self.tracked
             if b not in whole and (any(touches(key, b) for key in node.keys) or spelled(b) in names)
         ]
-        for bucket in self.tracked:
+        # An input that is moved by hand is nobody's parameter.
+        inputs = bool(node.keys) and all(map(self._is_leaf, node.keys))
+        for bucket in self.tracked if not inputs else ():
             if self._is_unknown(bucket) and bucket not in whole:
                 # Clearing a network clears what the only optimizer holds, one would think, and
                 # what an optimizer of its own holds; else nobody knows whose it is.
