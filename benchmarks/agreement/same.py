@@ -86,13 +86,6 @@ PAIRS = (
         confirms=False,
     ),
     Pair(
-        "ZG501",
-        "ZG102",
-        "line",
-        "one clear in each round of a window: whether it leaves the last loss or none depends on "
-        "how many batches there are",
-    ),
-    Pair(
         "ZG302",
         "ZG302",
         "owner",
