@@ -13,7 +13,6 @@ _ANYONE = {
     "scaler": "scaler",
     "method": "step",
     "call": "step",
-    "also": "",
     "allowed": "a rule",
     "condition": "if ...",
     "fault": "...",

@@ -9,7 +9,7 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.rule import Rule, RuleKind, Severity, Story, Witness
 from zerograd.lifecycle.state import BucketState
 
-_FILLS = "fills them for another optimizer"
+_FILLS = "fills these gradients too, for another optimizer"
 _STEPS = "steps that optimizer; what it left here is not cleared"
 
 
@@ -36,13 +36,26 @@ def _tells(before: BucketState, event: Event) -> Story:
 def left_by_hand(finding: Finding, name: str) -> Finding:
     """No optimizer has left it, but code that updates `name` itself, as an attack does."""
     told = {
-        _FILLS: f"fills them for {name}",
+        _FILLS: f"fills these gradients too, for {name}",
         _STEPS: f"updates {name}; what is left is not cleared",
     }
     return replace(
         finding,
         message=f"{finding.owner}.step() also uses gradients that the loss for {name} left behind",
         trail=tuple(replace(each, text=told.get(each.text, each.text)) for each in finding.trail),
+    )
+
+
+def in_window(finding: Finding, backward: str) -> Finding:
+    """Return the finding in the words for a step on several losses of its own.
+
+    A clear before the last of them would throw the others away.
+    """
+    owner = finding.owner
+    return replace(
+        finding,
+        advice=f"keep `{backward}` out of {owner}'s gradients: give that backward() inputs=, the "
+        f"other optimizer's parameters; a clear would lose what {owner} has gathered",
     )
 
 

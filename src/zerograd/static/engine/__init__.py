@@ -47,6 +47,7 @@ from zerograd.static.engine.judging.entrusted import without_entrusted
 from zerograd.static.engine.judging.judgement import Judgement
 from zerograd.static.engine.judging.leftover import left_over
 from zerograd.static.engine.judging.nameless import without_nameless
+from zerograd.static.engine.judging.passed import told_once
 from zerograd.static.engine.judging.poisoned import poisoned
 from zerograd.static.engine.judging.unused import unused
 from zerograd.static.engine.judging.vain import clipped_before_its_loss
@@ -158,15 +159,16 @@ def _judge(program: Program, root: Root) -> list[Finding]:
         if node.scaler and node.kind is EventKind.STEP and node.event is not None:
             passed = program.passed.get(node.spot, False)
             program.passed[node.spot] = passed or id(node) in flow.reached
-    judged = Judgement(program, root.block, buckets, flow, atoms, root.doubted).findings()
+    judgement = Judgement(program, root.block, buckets, flow, atoms, root.doubted)
+    judged = told_once(list(judgement.findings()), buckets)
     if left_out:
-        return list(judged)  # what is done in every round was not seen
+        return judged  # what is done in every round was not seen
     return [
         *judged,
         *window_findings(program, buckets, flow, atoms),
         *unused(program, buckets, flow, atoms),
         *poisoned(program, buckets, flow, atoms),
-        *left_over(buckets, flow),
+        *left_over(buckets, flow, program.entrances),
     ]
 
 

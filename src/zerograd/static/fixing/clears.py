@@ -12,6 +12,8 @@ from zerograd.static.fixing.scene import Scene, is_method, unique
 def clear_after_step(scene: Scene) -> Plans:
     """ZG101: clear behind the step, which is right in every loop, windows included."""
     yield from _clear_in_closure(scene)
+    if _is_cleared_by_count(scene):
+        return  # a window, whose step may be what is misplaced: only its author knows
     for step in unique([scene.here, *scene.trail]):
         if not any(scene.has_call(step, name) for name in STEPS):
             continue
@@ -22,6 +24,23 @@ def clear_after_step(scene: Scene) -> Plans:
     yield from _clear_after_all_steps(scene)
     yield from _clear_before_backward(scene)
     yield from clear_by_hand(scene)
+
+
+def _is_cleared_by_count(scene: Scene) -> bool:
+    """Is the owner cleared under a counter that does not let the step through?"""
+    step = scene.here
+    if step is None:
+        return False
+    return any(
+        isinstance(each, ast.If)
+        and any(isinstance(part, ast.Mod) for part in ast.walk(each.test))
+        and not each.lineno <= step.lineno <= (each.end_lineno or 0)
+        and any(
+            scene.layout.text(call.func.value) == scene.owner  # type: ignore[attr-defined]
+            for call in scene.calls(each, "zero_grad")
+        )
+        for each in ast.walk(scene.function(step))
+    )
 
 
 def _clear_after_all_steps(scene: Scene) -> Plans:

@@ -54,7 +54,7 @@ def step_unupdated(program: Program, scaler: str, call: ast.Call) -> Finding:
     """Tell of the step through a scaler that nothing updates after it."""
     rule = BY_CODE["ZG302"]
     owner = path_of(call.args[0]) or "optimizer"
-    names = {"scaler": scaler, "call": "step", "owner": owner, "also": ""}
+    names = {"scaler": scaler, "call": "step", "owner": owner}
     return Finding(
         rule=rule,
         spot=program.main.source.spot(call),

@@ -23,6 +23,7 @@ from zerograd.static.engine.identity.keys import (
     touches,
 )
 from zerograd.static.engine.identity.picks import parted
+from zerograd.static.engine.identity.shown import code_of
 from zerograd.static.engine.identity.values import Optimizer
 from zerograd.static.engine.reading.lending import add_up
 from zerograd.static.engine.reading.spared import leave_the_rest
@@ -36,7 +37,7 @@ class Buckets:
     """The buckets of one root and who holds them."""
 
     def __init__(self, block: Block, networks: set[str], made: set[str]) -> None:
-        self._networks = networks  # keys that are called as networks
+        self.networks = networks  # keys that are called as networks
         self._made = made  # keys of networks that the program is seen to make
         nodes = walk(block)
         self.happenings = [node for node in nodes if isinstance(node, Happening)]
@@ -80,7 +81,7 @@ class Buckets:
         """Are the parameters of some network that cannot be told?"""
         if bucket.startswith("?"):
             return True
-        known = bucket in self._networks or bucket in self._made
+        known = bucket in self.networks or bucket in self._made
         return not known and is_named_only(bucket)
 
     def owners_of(self, bucket: str) -> list[str]:
@@ -217,7 +218,7 @@ class Buckets:
             owner,
             node.spot,
             buckets=reach,
-            text=node.unit.source.segment(node.node),
+            text=code_of(node),
             fills=fills,
             empties=empties,
             scaler=node.scaler,
@@ -361,7 +362,7 @@ class Buckets:
 
     def _comes_through_a_network(self, through: frozenset[str]) -> bool:
         """Has something else computed with it: a network, or an object that holds one?"""
-        return not self._networks.isdisjoint(through) or any(
+        return not self.networks.isdisjoint(through) or any(
             not self._is_leaf(key) and not is_loss_name(key) for key in through
         )
 

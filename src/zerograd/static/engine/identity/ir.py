@@ -36,6 +36,7 @@ class Happening(Node):
     __slots__ = (
         "averaged",
         "behind",
+        "cleared_as",
         "doubted",
         "event",
         "frames",
@@ -76,6 +77,7 @@ class Happening(Node):
         keys: frozenset[str] | None = None,
         sure: bool = True,
         name: str = "",
+        cleared_as: str = "",
         scaler: str = "",
         to_none: bool = True,
         inside: bool = False,
@@ -93,6 +95,7 @@ class Happening(Node):
         self.keys = keys  # buckets by key; None: all that may be meant
         self.sure = sure
         self.name = name  # the object as the user writes it here
+        self.cleared_as = cleared_as  # STEP: who clears, if that object has no such method
         self.scaler = scaler
         self.to_none = to_none
         self.inside = inside
@@ -247,11 +250,12 @@ class Loop(Node):
 class Scope(Node):
     """A called function: a return ends here."""
 
-    __slots__ = ("body", "unit")
+    __slots__ = ("body", "number", "unit")
 
-    def __init__(self, body: Block, unit: Unit | None = None) -> None:
+    def __init__(self, body: Block, unit: Unit | None = None, number: int = 0) -> None:
         self.body = body
         self.unit = unit  # the module it is written in
+        self.number = number  # of its frame
 
     def blocks(self) -> Sequence[Block]:
         return (self.body,)

@@ -13,6 +13,7 @@ from zerograd.static.engine.flow.meetings import Meetings
 from zerograd.static.engine.flow.steppers import Steppers, loops_around
 from zerograd.static.engine.identity.conditions import RAISED, SYNC
 from zerograd.static.engine.identity.ir import Happening, Loop
+from zerograd.static.engine.identity.shown import name_of
 from zerograd.static.engine.identity.taken import is_unused, takes
 from zerograd.static.engine.judging.window import is_before_the_window, must_be_one, starts_a_window
 from zerograd.static.engine.text.words import words_of
@@ -55,7 +56,7 @@ class EarlyClears(Steppers):
             if each.kind is EventKind.ASSIGN and each.event is not None
         }
         self._names = {
-            each.optimizer.key: each.name
+            each.optimizer.key: name_of(each)
             for each in reversed(buckets.happenings)
             if each.optimizer is not None and each.name
         }

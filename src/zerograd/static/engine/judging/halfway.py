@@ -7,7 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
+from zerograd.lifecycle.findings import Finding
+from zerograd.rules.missing_scaler_update import in_window, where_skipped
 from zerograd.static.engine.identity.ir import Happening
+from zerograd.static.engine.judging.telling import scaler_at
 
 if TYPE_CHECKING:
     from zerograd.static.engine.flow.buckets import Buckets
@@ -36,6 +39,35 @@ def is_called_off(unscale: Happening, buckets: Buckets, program: Program) -> boo
         any(_is_made_up_after(unscale, atom, program) for atom in _around(each) - _around(unscale))
         for each in updates
     )
+
+
+def told_of_condition(
+    finding: Finding, unscale: Happening, buckets: Buckets, program: Program
+) -> Finding:
+    """Return it in the words for what keeps every update away: until a window ends, or at all."""
+    updates = _updates_after(unscale, buckets)
+    scaler = scaler_at(unscale, unscale.scaler)
+    if not updates or not all(_around(each) - _around(unscale) for each in updates):
+        return finding
+    if not all(_counters(each, unscale, program) for each in updates):
+        return where_skipped(finding, scaler)
+    clips = any(
+        each.kind is EventKind.CLIP
+        and each.loop is unscale.loop
+        and each.spot.line > unscale.spot.line
+        and not _counters(each, unscale, program)
+        for each in buckets.happenings
+    )
+    return in_window(finding, scaler, clips=clips)
+
+
+def _counters(node: Happening, unscale: Happening, program: Program) -> list[str]:
+    """Return the conditions of windows that it depends on, and the unscale does not."""
+    return [
+        key
+        for key in _around(node) - _around(unscale)
+        if (atom := program.atoms.get(key)) is not None and atom.counter
+    ]
 
 
 def is_second_of_a_round(unscale: Happening, buckets: Buckets) -> bool:

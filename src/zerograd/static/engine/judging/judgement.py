@@ -29,6 +29,7 @@ from zerograd.static.engine.judging.halfway import (
     is_called_off,
     is_second_of_a_round,
     may_be_updated,
+    told_of_condition,
 )
 from zerograd.static.engine.judging.late import comes_before_its_loss, is_waiting
 from zerograd.static.engine.judging.leaks import Leaks
@@ -203,6 +204,7 @@ class Judgement(Leaks):
                 node, self._buckets, self._program, self._varies_at(node)
             )
             sure = sure or is_called_off(node, self._buckets, self._program)
+            found = told_of_condition(found, node, self._buckets, self._program)
             yield replace(found, certain=sure and not (is_second or self._is_doubted(node)))
 
     def _bypassed(

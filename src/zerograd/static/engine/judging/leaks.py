@@ -12,6 +12,7 @@ from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.lifecycle.machine import advance
 from zerograd.lifecycle.state import BucketState, Contribution, Suspicion
 from zerograd.lifecycle.verdicts import Literal
+from zerograd.rules.leaked_gradient import in_window
 from zerograd.static.engine.flow.steppers import loops_around
 from zerograd.static.engine.identity.ir import Happening
 from zerograd.static.engine.identity.keys import covers, is_within, spelled
@@ -65,8 +66,22 @@ class Leaks(Telling):
                     (_is_suspected(state, event.owner), literals) for state, literals in after
                 )
                 certain = always and not self._is_doubted(node) and not meant
-                yield self._finding(node, "ZG201", told, certain)
+                finding = self._finding(node, "ZG201", told, certain)
+                gathers = left is not None and self._gathers(node, left.own.spot)
+                if left is not None and gathers:
+                    finding = in_window(finding, self._code_at(left.left.spot))
+                yield finding
                 return
+
+    def _gathers(self, step: Happening, loss: Spot) -> bool:
+        """Does a counter keep the step away from some of its losses, as it does in a window?"""
+        losses = [each for each in self._buckets.happenings if each.spot == loss]
+        atoms = [
+            self._program.atoms.get(key)
+            for each in losses
+            for key in (step.guards | step.behind) - each.guards - each.behind
+        ]
+        return any(atom is not None and atom.counter for atom in atoms)
 
     def _works_against(self, node: Happening) -> Iterable[Finding]:
         """ZG201: two losses in the gradients of one step pull the same output apart."""

@@ -14,15 +14,18 @@ from zerograd.lifecycle.state import Contribution
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.flow.steppers import loops_around
 from zerograd.static.engine.identity.ir import Happening
+from zerograd.static.engine.identity.shown import by_way_of, call_apart, code_of, name_of
 
 if TYPE_CHECKING:
     from zerograd.static.engine.flow.buckets import Buckets
     from zerograd.static.engine.flow.flow import Flow
+    from zerograd.static.engine.identity.shown import Entrances
 
 MESSAGE = "what this loop fills is never cleared, and {owner}.step() uses it in another one"
+SAME_LINE = "what the call in {line} fills here is never cleared, and {owner}.step() uses it later"
 
 
-def left_over(buckets: Buckets, flow: Flow) -> Iterator[Finding]:
+def left_over(buckets: Buckets, flow: Flow, entrances: Entrances) -> Iterator[Finding]:
     """Yield the backwards whose gradients come into a loop that clears what it fills itself.
 
     There a step and a clear follow in every round, so that no round leaves anything to the next.
@@ -36,7 +39,7 @@ def left_over(buckets: Buckets, flow: Flow) -> Iterator[Finding]:
             culprit = _culprit(found, loss, step, buckets)
             if culprit is not None and str(culprit.spot) not in told:
                 told.add(str(culprit.spot))
-                yield _finding(culprit, loss, step)
+                yield _finding(culprit, loss, step, buckets, entrances)
 
 
 def _step_of(loss: Happening, buckets: Buckets) -> Happening | None:
@@ -45,7 +48,19 @@ def _step_of(loss: Happening, buckets: Buckets) -> Happening | None:
         return None
     if loss.loop is None or loss.loop.pseudo or loss.inner or loss.behind:
         return None
-    beside = [
+    beside = _beside(loss, buckets)
+    kinds = [each.kind for each in beside]
+    if kinds.count(EventKind.STEP) != 1 or kinds.count(EventKind.BACKWARD) != 1:
+        return None
+    at = kinds.index(EventKind.STEP)
+    ordered = beside.index(loss) < at and EventKind.CLEAR in kinds[at:]
+    return beside[at] if ordered else None
+
+
+def _beside(loss: Happening, buckets: Buckets) -> list[Happening]:
+    """Return what each round of the loop does to the gradients that the loss fills."""
+    assert loss.event is not None
+    return [
         each
         for each in buckets.happenings
         if each.loop is loss.loop
@@ -54,12 +69,6 @@ def _step_of(loss: Happening, buckets: Buckets) -> Happening | None:
         and not each.behind
         and not set(each.event.buckets).isdisjoint(loss.event.buckets)
     ]
-    kinds = [each.kind for each in beside]
-    if kinds.count(EventKind.STEP) != 1 or kinds.count(EventKind.BACKWARD) != 1:
-        return None
-    at = kinds.index(EventKind.STEP)
-    ordered = beside.index(loss) < at and EventKind.CLEAR in kinds[at:]
-    return beside[at] if ordered else None
 
 
 def _left(loss: Happening, step: Happening, flow: Flow) -> Iterator[Contribution]:
@@ -99,21 +108,29 @@ def _culprit(
     return None
 
 
-def _finding(culprit: Happening, loss: Happening, step: Happening) -> Finding:
-    rule = BY_CODE["ZG201"]
+def _finding(
+    culprit: Happening, loss: Happening, step: Happening, buckets: Buckets, entrances: Entrances
+) -> Finding:
+    rule, owner = BY_CODE["ZG201"], name_of(step)
+    clear = next(each for each in _beside(loss, buckets) if each.kind is EventKind.CLEAR)
+    call = call_apart(culprit, loss, entrances)
+    message = MESSAGE.format(owner=owner)
+    advice = f"leave this backward() out, or call {code_of(clear)} after the loop"
+    if call is not None:  # one line is both, so it cannot be left out
+        line = f"line {call.line}" if call.path == culprit.spot.path else f"{call.path}:{call.line}"
+        message = SAME_LINE.format(owner=owner, line=line)
+        advice = f"call backward() only where {code_of(step)} follows, or clear after {line}"
     stations = (
         (culprit, "fills the gradients, which nobody clears"),
         (loss, "adds onto them in another loop"),
         (step, "steps on both"),
     )
-    return Finding(
+    finding = Finding(
         rule=rule,
         spot=culprit.spot,
-        message=MESSAGE.format(owner=step.name),
-        advice=f"leave this backward() out, or call {step.name}.zero_grad() after the loop",
-        owner=step.name,
-        trail=tuple(
-            TrailStep(each.spot, text, each.unit.source.segment(each.node))
-            for each, text in stations
-        ),
+        message=message,
+        advice=advice,
+        owner=owner,
+        trail=tuple(TrailStep(each.spot, text, code_of(each)) for each, text in stations),
     )
+    return by_way_of(finding, (culprit, loss, step), entrances)

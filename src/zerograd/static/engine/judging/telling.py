@@ -14,7 +14,9 @@ from zerograd.rules.stale_gradient import by_hand
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening
 from zerograd.static.engine.identity.keys import spelled
+from zerograd.static.engine.identity.shown import code_of, in_rounds, name_of
 from zerograd.static.engine.judging.early import EarlyClears
+from zerograd.static.engine.judging.passed import told_of_clears
 from zerograd.static.engine.reading.applied import is_applied, told_of_applied
 
 
@@ -29,7 +31,11 @@ class Telling(EarlyClears):
         assert event is not None
         rule = BY_CODE[code]
         name = name or self._display(node)
-        finding = explain(rule, event, state, self._code_at)
+        finding = in_rounds(
+            explain(rule, event, state, self._code_at),
+            self._buckets.happenings,
+            self._program.entrances,
+        )
         story = rule.tells(state, event)
         names = {"owner": name, **{k: v for k, v in story.names if k != "owner"}}
         if "scaler" in names:
@@ -37,13 +43,18 @@ class Telling(EarlyClears):
         message = (story.summary or rule.summary).format_map(names)
         advice = (story.advice or rule.advice).format_map(names)
         finding = replace(finding, message=message, advice=advice, owner=name, certain=certain)
+        if node.cleared_as:  # what steps may have no zero_grad() of its own
+            clear = advice.replace(f"{name}.zero_grad()", f"{node.cleared_as}.zero_grad()")
+            finding = replace(finding, advice=clear, owner=node.cleared_as)
         if node.optimizer is not None and node.optimizer.is_by_hand:
             finding = by_hand(finding)
+        if code == "ZG101":
+            finding = told_of_clears(finding, node, self._buckets, self._program)
         if code == "ZG101" and is_applied(node):
             finding = told_of_applied(finding, node)
         late = self._unscaled_late(node) if code == "ZG301" else None
         if late is not None:
-            finding = moved(finding, late.unit.source.segment(late.node))
+            finding = moved(finding, code_of(late))
         return finding
 
     def _unscaled_late(self, clip: Happening) -> Happening | None:
@@ -67,9 +78,9 @@ class Telling(EarlyClears):
     def _display(self, node: Happening) -> str:
         """Return the optimizer as the user writes it there."""
         if node.optimizer is not None:
-            return node.name or node.optimizer.key
+            return name_of(node) or node.optimizer.key
         if node.name:
-            return node.name
+            return name_of(node)
         assert node.event is not None
         for bucket in node.event.buckets:
             for owner in self._buckets.owners_of(bucket):
@@ -80,7 +91,7 @@ class Telling(EarlyClears):
         """Return the code of the event at `spot`."""
         for each in self._buckets.happenings:
             if each.spot == spot:
-                return each.unit.source.segment(each.node)
+                return code_of(each)
         return ""
 
 

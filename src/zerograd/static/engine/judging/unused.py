@@ -16,6 +16,7 @@ from zerograd.static.engine.flow.filled import is_filled, without_comments
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening
 from zerograd.static.engine.identity.keys import touches
+from zerograd.static.engine.identity.shown import code_of, name_of
 from zerograd.static.engine.identity.taken import is_taken_by_hand
 from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.stores import statements_in
@@ -83,9 +84,10 @@ def unused(
             text = without_comments(node.unit.source.lines)
             certain = handed is Handed.TO_NOBODY and not _measures(text) and not program.entrusted
             certain = certain and not is_taken_by_hand(node)  # a worker's, that others step on
-            found = _finding(node, node.name, certain, instead)
+            certain = certain and not _only_clears(node, buckets)
+            found = _finding(node, name_of(node), certain, instead)
             if shared:
-                yield replace(found, message=NEVER_STEPPED.format(owner=node.name))
+                yield replace(found, message=NEVER_STEPPED.format(owner=name_of(node)))
             else:
                 yield replace(found, trail=_trail(node, buckets))
     for owner in buckets.optimizers.keys() - steps.keys() - told:
@@ -97,6 +99,24 @@ def unused(
 
 def _is_picked(step: Happening) -> bool:
     return step.optimizer is not None and step.optimizer.picked
+
+
+def _only_clears(clear: Happening, buckets: Buckets) -> bool:
+    """Is it there to clear a network, through which another one trains an input or a mask?
+
+    The network is what is explained, or attacked: to step it would be the mistake. Of an
+    optimizer that nobody saw made that is believed where this one is cleared behind its step.
+    """
+    assert clear.optimizer is not None
+    here = [each for each in buckets.happenings if each.loop is clear.loop]
+    steps = [each for each in here if each.kind is EventKind.STEP and each.optimizer is not None]
+    known = [each.optimizer.keys for each in steps if each.optimizer is not None]
+    own = [each for each in here if each.optimizer is clear.optimizer]
+    behind = bool(steps) and all(here.index(each) > here.index(steps[-1]) for each in own)
+    return bool(steps) and all(
+        behind if keys is None else not any(touches(k, n) for k in keys for n in buckets.networks)
+        for keys in known
+    )
 
 
 def _is_for_others(clear: Happening, buckets: Buckets) -> bool:
@@ -158,7 +178,7 @@ def _waits_in_vain(
             and not node.loop.pseudo
             and _may_never_run(node, [*steps, *clears], flow, fixed)
         ):
-            yield _finding(node, steps[0].name, False)
+            yield _finding(node, name_of(steps[0]), False)
             return
 
 
@@ -193,7 +213,7 @@ def _trail(clear: Happening, buckets: Buckets) -> tuple[TrailStep, ...]:
     losses = [each for each in buckets.happenings if each.kind is EventKind.BACKWARD]
     filled = (fills or losses)[0]
     return tuple(
-        TrailStep(each.spot, text, each.unit.source.segment(each.node))
+        TrailStep(each.spot, text, code_of(each))
         for each, text in ((filled, "fills its gradients"), (clear, "throws them away"))
     )
 

@@ -13,6 +13,7 @@ from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.lifecycle.pieces import makes_pieces
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.ir import Happening, Loop
+from zerograd.static.engine.identity.shown import code_of, name_of
 from zerograd.static.engine.judging.window import Window, is_divided_by, windows
 from zerograd.static.engine.reading.counters import is_number
 from zerograd.static.engine.text import guards
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from zerograd.static.engine.flow.flow import Flow
     from zerograd.static.engine.reading.program import Program
 
+_OUTER_COUNTER = (
+    "asks for a counter of the outer loop, which is the same at all micro-batches of the inner one"
+)
+
 
 def window_findings(
     program: Program, buckets: Buckets, flow: Flow, atoms: dict[str, int]
@@ -33,16 +38,9 @@ def window_findings(
     yield from _loops_of_their_own(buckets, flow)
     for window in windows(program, buckets, flow, atoms):
         if _counts_another_loop(window):
-            yield replace(
-                _finding(
-                    window,
-                    "ZG504",
-                    window.unit.source.spot(window.shown),
-                    fault="counts the loop around: it is the same for all micro-batches of one",
-                    better="",
-                ),
-                advice="count the micro-batches of the loop that the step is in",
-            )
+            at = window.unit.source.spot(window.shown)
+            told = _finding(window, "ZG504", at, fault=_OUTER_COUNTER, better="")
+            yield replace(told, advice="count the micro-batches of the loop that the step is in")
             continue
         wrong = _wrong_guard(window)
         if wrong is not None:
@@ -70,10 +68,7 @@ def _trail(window: Window) -> tuple[TrailStep, ...]:
     """Return the steps that one guard lets through, where there are several."""
     if len(window.steps) < 2:
         return ()
-    return tuple(
-        TrailStep(each.spot, "stands under it", each.unit.source.segment(each.node))
-        for each in window.steps
-    )
+    return tuple(TrailStep(each.spot, "stands under it", code_of(each)) for each in window.steps)
 
 
 def _loops_of_their_own(buckets: Buckets, flow: Flow) -> Iterator[Finding]:
@@ -186,8 +181,8 @@ def _never_of_one(window: Window, clear: Happening, test: ast.Compare) -> Findin
         message=(
             f"the condition `{condition}` around the clear can never be true where {divisor} is 1"
         ),
-        advice=f"clear {window.step.name} right after its step",
-        owner=window.step.name,
+        advice=f"clear {name_of(window.step)} right after its step",
+        owner=name_of(window.step),
     )
 
 
@@ -197,13 +192,14 @@ def _finding(window: Window, code: str, spot: Spot, **names: str) -> Finding:
 
 def _note(step: Happening, code: str, spot: Spot, **names: str) -> Finding:
     rule = BY_CODE[code]
-    words = {"owner": step.name, **names}
+    owner = name_of(step)
+    words = {"owner": owner, **names}
     return Finding(
         rule=rule,
         spot=spot,
         message=rule.summary.format_map(words),
         advice=rule.advice.format_map(words),
-        owner=step.name,
+        owner=owner,
     )
 
 
@@ -228,9 +224,9 @@ def _wrong_guard(window: Window) -> tuple[str, str] | None:
     if guards.is_opposite(table):
         if denied and (window.emptied or _is_a_choice(window)):
             return None  # nothing is collected, or that round is another's turn
-        if denied:
-            return "lets it through at every micro-batch but the last of a window", right
-        return "holds at every micro-batch but the last of a window", right
+        spared = "one" if start is None else guards.left_out(table)
+        verb = "lets it through" if denied else "holds"
+        return f"{verb} at every micro-batch but {spared} of a window", right
     if window.within != window.sides:
         return None  # the last round is let through as well: who thought of that may mean the first
     if start is None or _names_first(window, name) or _is_an_engines(window):

@@ -34,7 +34,10 @@ def emit(frame: Frame, kind: EventKind, node: ast.AST, **what: Any) -> None:
         # The wrapper does what it says; what is wrong is wrong where it is called.
         unit, node = frame.site
         if what.get("name") and isinstance(node, ast.Call):
-            what["name"] = path_of(node.func).rpartition(".")[0] or what["name"]
+            receiver, inner = path_of(node.func).rpartition(".")[0], what["name"]
+            what["name"] = receiver or inner
+            if receiver and inner.startswith("self.") and _cannot_clear(frame):
+                what["cleared_as"] = f"{receiver}{inner.removeprefix('self')}"
     happening = Happening(kind, unit, node, unit.source.spot(node), inside=frame.inside, **what)
     happening.loop = frame.loop
     happening.rescues = frame.program.handling > 0
@@ -47,6 +50,14 @@ def emit(frame: Frame, kind: EventKind, node: ast.AST, **what: Any) -> None:
         frame.out.extend(branch(frame.program.sync_test(), [happening], []))
     else:
         frame.emit(happening)
+
+
+def _cannot_clear(frame: Frame) -> bool:
+    """Is this a method of a plain class that steps, and has nothing to clear with?"""
+    cls = frame.owner
+    if cls is None or any(base != "object" for base in cls.bases):
+        return False
+    return "zero_grad" not in {*cls.methods, *cls.assigned()} and "__getattr__" not in cls.methods
 
 
 def _emit_either(

@@ -77,6 +77,7 @@ class Readings(Lineage):
         self._cut = DEEPEST  # the outermost of them that was come to again, and not read again
         self._stack: list[int] = []  # numbers of the frames being read, outermost first
         self._frames = 0
+        self.entrances: dict[int, list[tuple[Unit, ast.AST]]] = {}  # frames: where they are called
         self.decorated: dict[tuple[int, str], Function] = {}
 
     evaluate = staticmethod(evaluate)
@@ -175,6 +176,7 @@ class Readings(Lineage):
         if scope is None and function.unit.has_events(body):
             self.called -= new  # this call comes to none of what it does; others may
         if scope is not None:
+            self.entrances.setdefault(scope.number, []).append((frame.unit, node))
             if is_decorated_to_act(self, function):
                 frame.emit(Haze(None, whole=True))  # what it does around, nobody knows to whom
             if id(node) in self.opened or not is_manager(function.node):
@@ -284,7 +286,8 @@ class Readings(Lineage):
         self._reading.pop()
         self._told.pop()
         self._stack.pop()
-        return (Scope(block, function.unit) if has_effect(block) else None), value
+        scope = Scope(block, function.unit, frame.number) if has_effect(block) else None
+        return scope, value
 
     def quietly(self, function: Function) -> Value:
         """Read a method for the attributes it sets, whatever its parameters; no event counts."""

@@ -100,6 +100,18 @@ def is_opposite(table: Table) -> bool:
     )
 
 
+def left_out(table: Table) -> str:
+    """Return in a word which micro-batch of a window an opposite guard is false at.
+
+    >>> left_out({3: [False, True, True] * 2, 4: [False, True, True, True] * 2})
+    'the first'
+    """
+    places = {(column.index(False), size) for size, column in table.items()}
+    if all(place == 0 for place, _ in places):
+        return "the first"
+    return "the last" if all(place == size - 1 for place, size in places) else "one"
+
+
 def is_one_early(table: Table) -> bool:
     """True once in each window, at the last micro-batch but one."""
     return bool(table) and all(

@@ -1,0 +1,272 @@
+"""What a finding says: each word true, in the user's own names, and the right mend."""
+
+from __future__ import annotations
+
+import zerograd
+from zerograd.lifecycle.findings import Finding
+from zerograd.static.check import Asked, Checker
+
+SETTING = "import torch\nfrom torch import nn, optim\n"
+
+
+def only(source: str) -> Finding:
+    """Return the one finding of a program."""
+    (finding,) = (
+        each
+        for each in zerograd.check_source(SETTING + source, "a.py")
+        if each.certain and each.rule.severity != "note"
+    )
+    return finding
+
+
+def how(finding: Finding) -> list[tuple[int, str]]:
+    """Return the lines and words of its trail; lines are counted as `only` was given them."""
+    return [(each.spot.line - SETTING.count("\n"), each.text) for each in finding.trail]
+
+
+def test_an_unscale_in_each_round_of_a_window_is_to_be_moved_to_the_step() -> None:
+    finding = only("""\
+def train(net, opt, data, accum):
+    scaler = torch.amp.GradScaler()
+    for i, x in enumerate(data):
+        scaler.scale(net(x).sum() / accum).backward()
+        scaler.unscale_(opt)
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        if (i + 1) % accum == 0:
+            scaler.step(opt)
+            scaler.update()
+            opt.zero_grad()
+""")
+    assert finding.message == (
+        "scaler.unscale_(opt) is called at every micro-batch, "
+        "scaler.update() only at the end of a window"
+    )
+    assert finding.advice == (
+        "move scaler.unscale_(opt) and the clip under the condition of scaler.step(opt)"
+    )
+
+
+def test_an_update_that_a_bad_norm_skips_is_asked_for_there() -> None:
+    finding = only("""\
+def train(net, opt, data):
+    scaler = torch.amp.GradScaler()
+    for x in data:
+        opt.zero_grad()
+        scaler.scale(net(x).sum()).backward()
+        scaler.unscale_(opt)
+        norm = nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        if not torch.isfinite(norm):
+            continue
+        scaler.step(opt)
+        scaler.update()
+""")
+    assert finding.message == (
+        "scaler.unscale_(opt) is not followed by scaler.update() where the step is skipped"
+    )
+    assert finding.advice == "call scaler.update() also where the step is skipped"
+
+
+GAN = """\
+class Trainer:
+    def __init__(self, G, D):
+        self.nets = {"G": G, "D": D}
+        self.optims = {n: optim.Adam(net.parameters()) for n, net in self.nets.items()}
+    def step(self, *names):
+        for n in names:
+            self.optims[n].step()
+    def zero(self, *names):
+        for n in names:
+            self.optims[n].zero_grad()
+    def fit(self, loader):
+        for x in loader:
+            self.nets["D"](self.nets["G"](x).detach()).mean().backward()
+            self.step("D")
+            self.zero("D", "G")
+            self.nets["D"](self.nets["G"](x)).mean().neg().backward()
+            self.step("G")
+Trainer(nn.Linear(2, 2), nn.Linear(2, 2)).fit([])
+"""
+
+
+def test_one_of_several_optimizers_is_named_by_its_key() -> None:
+    finding = only(GAN)
+    assert finding.message.startswith("self.optims['D'].step() also uses")
+    assert finding.advice.startswith("call self.optims['D'].zero_grad() before")
+
+
+def test_a_line_that_two_calls_come_to_is_told_with_the_call() -> None:
+    # What is called stands above its caller: going up the file is no next iteration.
+    assert how(only(GAN)) == [
+        (16, "fills these gradients too, for another optimizer"),
+        (
+            7,
+            "(by the call in line 19) steps that optimizer; what it left here is not cleared",
+        ),
+        (13, "next iteration: adds onto what was left"),
+        (7, "(by the call in line 16) steps on both"),
+    ]
+
+
+NOAM = """\
+class Noam:
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+    def step(self):
+        for group in self.optimizer.param_groups:
+            group["lr"] *= 0.9
+        self.optimizer.step()
+"""
+
+
+def test_a_wrapper_that_cannot_clear_is_not_asked_to() -> None:
+    source = f"""\
+{NOAM}
+def train(net, data):
+    opt = Noam(optim.Adam(net.parameters()))
+    for x in data:
+        net(x).sum().backward()
+        opt.step()
+"""
+    finding = only(source)
+    assert finding.message == "opt.step() uses gradients that an earlier step already used"
+    assert finding.advice.startswith("call opt.optimizer.zero_grad() between")
+    assert "        opt.optimizer.zero_grad()\n" in fixed(source)
+
+
+def test_a_backward_that_trains_too_is_not_to_be_left_out() -> None:
+    finding = only(f"""\
+{NOAM}
+class Compute:
+    def __init__(self, opt=None):
+        self.opt = opt
+    def __call__(self, loss):
+        loss.backward()
+        if self.opt is not None:
+            self.opt.step()
+            self.opt.optimizer.zero_grad()
+def run_epoch(net, data, compute):
+    for x in data:
+        compute(net(x).sum())
+def main(net, train, valid):
+    opt = Noam(optim.Adam(net.parameters()))
+    for epoch in range(10):
+        run_epoch(net, train, Compute(opt))
+        run_epoch(net, valid, Compute(None))
+main(nn.Linear(2, 2), [], [])
+""")
+    assert finding.message == (
+        "what the call in line 26 fills here is never cleared, and self.opt.step() uses it later"
+    )
+    assert finding.advice == (
+        "call backward() only where self.opt.step() follows, or clear after line 26"
+    )
+    assert [words.split(")")[0] for _, words in how(finding)[:2]] == [
+        "(by the call in line 26",
+        "(by the call in line 25",
+    ]
+
+
+def test_a_clear_under_a_condition_is_told_with_it() -> None:
+    source = """\
+def train(net, opt, data, accum):
+    for i, x in enumerate(data):
+        net(x).sum().backward()
+        opt.step()
+        if (i + 1) % accum == 0:
+            opt.zero_grad()
+"""
+    finding = only(source)
+    assert how(finding)[0][1] == (
+        "steps; line 8 clears the gradients it used only if `(i + 1) % accum == 0`"
+    )
+    assert finding.advice == (
+        "put opt.step() under the condition of line 8, or call opt.zero_grad() after every step"
+    )
+    assert fixed(source) == source  # which of the two was meant, only its author knows
+
+
+def test_a_clear_outside_the_loop_is_told() -> None:
+    finding = only("""\
+def train(net, opt, data):
+    for epoch in range(3):
+        opt.zero_grad()
+        for x in data:
+            net(x).sum().backward()
+            opt.step()
+""")
+    assert how(finding)[0][1] == "steps; line 5 clears the gradients it used only outside this loop"
+
+
+def test_the_clear_of_another_case_is_none_of_this_step() -> None:
+    finding = only("""\
+def train(net, opt, data, flag):
+    for x in data:
+        if flag:
+            opt.zero_grad()
+            net(x).sum().backward()
+            opt.step()
+        else:
+            net(x).mean().backward()
+            opt.step()
+""")
+    assert how(finding)[0][1] == "steps; nothing clears the gradients it used"
+
+
+def test_a_leak_into_a_window_is_not_to_be_cleared_away() -> None:
+    finding = only("""\
+def train(data):
+    G, D = nn.Linear(2, 2), nn.Linear(2, 2)
+    opt_G, opt_D = optim.Adam(G.parameters()), optim.Adam(D.parameters())
+    for i, x in enumerate(data):
+        if i % 2 == 0:
+            opt_D.zero_grad()
+        D(G(x).detach()).mean().backward()
+        if (i + 1) % 2 == 0:
+            opt_D.step()
+        opt_G.zero_grad()
+        D(G(x)).mean().neg().backward()
+        opt_G.step()
+""")
+    assert finding.rule.code == "ZG201"
+    assert finding.advice.startswith("keep `D(G(x)).mean().neg().backward()` out of opt_D's")
+    assert "zero_grad" not in finding.advice
+
+
+def test_a_statement_is_quoted_whole() -> None:
+    finding = only("""\
+def train(net, data, merged):
+    opt = optim.Adam(net.parameters())
+    for x in data:
+        for p in net.parameters():
+            p.grad = merged(p, x)
+        opt.zero_grad()
+        opt.step()
+""")
+    assert finding.rule.code == "ZG102"
+    assert finding.trail[0].code == "p.grad = merged(p, x)"
+
+
+def test_the_spared_micro_batch_of_an_opposite_guard_is_the_right_one() -> None:
+    said = [
+        only(f"""\
+def train(net, opt, data, accum):
+    for i, x in enumerate(data):
+        (net(x).sum() / accum).backward()
+        if {guard}:
+            opt.step()
+            opt.zero_grad()
+""").message
+        for guard in ("(i + 1) % accum", "i % accum")
+    ]
+    assert [each.rpartition(" holds ")[2] for each in said] == [
+        "at every micro-batch but the last of a window",
+        "at every micro-batch but the first of a window",
+    ]
+
+
+def fixed(source: str) -> str:
+    """Return the program as --fix leaves it."""
+    text = SETTING + source
+    result = Checker(Asked(fix=True)).check(text.encode(), "a.py")
+    new = result.fixed["a.py"].data.decode() if result.fixed else text
+    return new.removeprefix(SETTING)
