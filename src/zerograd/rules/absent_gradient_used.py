@@ -6,6 +6,9 @@ from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.rule import Rule, RuleKind, Severity, Witness
 from zerograd.lifecycle.state import BucketState
 
+# Where it is not about to be cleared, zero_grad() is no mend.
+USE_LATER = "use it after the backward() that fills it, or test `is not None` first"
+
 
 def _breaks(before: BucketState, event: Event) -> bool:
     return before.absent

@@ -10,29 +10,29 @@ from zerograd.lifecycle.rule import Rule, RuleKind, Severity, Story, Witness
 from zerograd.lifecycle.state import BucketState, Phase
 from zerograd.rules.trails import tell_growth
 
+USED = "steps; nothing clears the gradients it used"
+_AGAIN = "steps on both"
+
 
 def _breaks(before: BucketState, event: Event) -> bool:
     return not event.leaf and before.phase(event.owner) is Phase.STALE
 
 
 def _tells(before: BucketState, event: Event) -> Story:
-    return tell_growth(
-        before,
-        event,
-        used="steps; nothing clears the gradients it used",
-        grew="adds onto them",
-        again="steps on both",
-    )
+    return tell_growth(before, event, used=USED, grew="adds onto them", again=_AGAIN)
 
 
 def by_hand(finding: Finding) -> Finding:
     """Return the finding in the words for weights that are updated without an optimizer."""
     if finding.rule.code != RULE.code:
         return finding
+    owner = finding.owner.removesuffix(".data")  # which has no gradient of its own
+    told = {USED: "updates; nothing clears the gradients it used", _AGAIN: "updates with both"}
     return replace(
         finding,
-        message=f"the update of {finding.owner} uses gradients that an earlier update already used",
-        advice=f"clear {finding.owner}.grad after each update",
+        message=f"the update of {owner} uses gradients that an earlier update already used",
+        advice=f"clear {owner}.grad after each update",
+        trail=tuple(replace(each, text=told.get(each.text, each.text)) for each in finding.trail),
     )
 
 

@@ -12,11 +12,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from zerograd.lifecycle.findings import Finding
+from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.definitions import Function
 from zerograd.static.engine.identity.endings import leaves
 from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.identity.shown import statement_of
 from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.stores import statements_in, targets
 
@@ -56,10 +57,11 @@ def kept_while_growing(program: Program) -> Iterator[Finding]:
             loop.lineno < row <= (loop.end_lineno or 0) for row in rows
         ):
             continue
-        for kept in _Rounds(program, loop).kept():
+        rounds = _Rounds(program, loop)
+        for kept in rounds.kept():
             if kept.at.lineno not in told and not _is_measured(unit, loop, kept):
                 told.add(kept.at.lineno)
-                yield _finding(program, kept)
+                yield _finding(program, kept, rounds.loss)
 
 
 class _Rounds:
@@ -69,6 +71,7 @@ class _Rounds:
         self._program = program
         self._loop = loop
         self._body = _always(loop.body)
+        self.loss = next(filter(_goes_back, self._body), None)
         added = {
             id(each.target) for each in statements_in(self._body) if isinstance(each, ast.AugAssign)
         }
@@ -217,15 +220,24 @@ def _parameters(target: ast.expr, source: ast.expr) -> dict[str, str]:
     return dict.fromkeys(names, owner) if owner else {}
 
 
-def _finding(program: Program, kept: Kept) -> Finding:
-    rule = BY_CODE["ZG202"]
+def _finding(program: Program, kept: Kept, loss: ast.stmt | None) -> Finding:
+    rule, source = BY_CODE["ZG202"], program.main.source
+    stations = (
+        (loss, "adds onto the gradients of the iterations before"),
+        (statement_of(program.main, kept.at), "keeps the sum"),
+    )
     # A network has no gradient of its own to be named.
     summary = _GIVEN_BACK if isinstance(kept.at, ast.Call) else rule.summary
-    names = {"owner": kept.owner, "call": program.main.source.segment(kept.at)}
+    names = {"owner": kept.owner, "call": source.segment(kept.at)}
     return Finding(
         rule=rule,
-        spot=program.main.source.spot(kept.at),
+        spot=source.spot(kept.at),
         message=summary.format_map(names),
         advice="clear the gradients in each iteration: zero_grad() before its backward()",
         owner=kept.owner,
+        trail=tuple(
+            TrailStep(source.spot(node), text, source.segment(node))
+            for node, text in stations
+            if node is not None
+        ),
     )

@@ -89,10 +89,8 @@ class Buckets:
 
     def backward_at(self, spot: Spot) -> Happening | None:
         """Return the backward that stands there."""
-        for each in self.happenings:
-            if each.kind is EventKind.BACKWARD and each.spot == spot:
-                return each
-        return None
+        losses = (each for each in self.happenings if each.kind is EventKind.BACKWARD)
+        return next((each for each in losses if each.spot == spot), None)
 
     def _assume(self, items: frozenset[str]) -> dict[str, str]:
         """Match optimizers of unknown parameters with networks by name: optimizer_D, netD."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Entrances = Mapping[int, Sequence[tuple[Unit, ast.AST]]]  # frames: where they are called
 
 _ANY = "[*]"
-_STATEMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete)
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete, ast.Expr, ast.Return)
 
 
 def name_of(node: Happening) -> str:
@@ -48,19 +48,23 @@ def name_of(node: Happening) -> str:
 
 
 def code_of(node: Happening) -> str:
-    """Return the code of an event: a call, or the whole of the statement that assigns."""
-    if not isinstance(node.node, ast.Attribute):
-        return node.unit.source.segment(node.node)
-    return node.unit.source.segment(
-        next(
-            (
-                each
-                for each in node.unit.statements()
-                if isinstance(each, _STATEMENTS)
-                and any(part is node.node for part in ast.iter_child_nodes(each))
-            ),
-            node.node,
-        )
+    """Return the code of an event: a call, or the statement in which a gradient is named."""
+    named = isinstance(node.node, ast.Attribute)
+    return node.unit.source.segment(statement_of(node.unit, node.node) if named else node.node)
+
+
+def statement_of(unit: Unit, node: ast.AST) -> ast.AST:
+    """Return the statement that an expression is a part of, if it is no block's head."""
+    line: int = node.lineno  # type: ignore[attr-defined]
+    return next(
+        (
+            each
+            for each in unit.statements()
+            if isinstance(each, _SIMPLE)
+            and each.lineno <= line <= (each.end_lineno or 0)
+            and any(part is node for part in unit.parts_of(each))
+        ),
+        node,
     )
 
 

@@ -23,6 +23,7 @@ from zerograd.rules.stale_gradient import in_closure
 from zerograd.static.engine.flow.closures import repeats
 from zerograd.static.engine.identity.conditions import SYNC
 from zerograd.static.engine.identity.ir import Block, Doubt, Happening, Loop
+from zerograd.static.engine.judging.absent import told_of_absence
 from zerograd.static.engine.judging.early import CLEAR_AFTER, CLEARED_LAST
 from zerograd.static.engine.judging.emptiness import NEEDS_CERTAINTY, is_open
 from zerograd.static.engine.judging.halfway import (
@@ -390,7 +391,8 @@ class Judgement(Leaks):
             for number, _ in self._flow.reached[id(node)].get(bucket, ()):
                 state, doubt = self._flow.states[number]
                 if state.absent and not doubt and not state.unknown:
-                    yield self._finding(node, "ZG104", state, not node.guards)
+                    told = self._finding(node, "ZG104", state, not node.guards)
+                    yield told_of_absence(told, node, state, self._buckets, self._program)
                     return
 
 

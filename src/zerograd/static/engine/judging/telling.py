@@ -42,6 +42,8 @@ class Telling(EarlyClears):
             names["scaler"] = scaler_at(node, names["scaler"])
         message = (story.summary or rule.summary).format_map(names)
         advice = (story.advice or rule.advice).format_map(names)
+        if event.scaler and event.kind is EventKind.STEP:  # what is written there is another's step
+            message = message.replace(f"{name}.step()", code_of(node))
         finding = replace(finding, message=message, advice=advice, owner=name, certain=certain)
         if node.cleared_as:  # what steps may have no zero_grad() of its own
             clear = advice.replace(f"{name}.zero_grad()", f"{node.cleared_as}.zero_grad()")

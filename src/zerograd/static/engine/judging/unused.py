@@ -14,9 +14,9 @@ from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.flow.filled import is_filled, without_comments
 from zerograd.static.engine.identity.frame import path_of
-from zerograd.static.engine.identity.ir import Happening
+from zerograd.static.engine.identity.ir import FILLS, Happening
 from zerograd.static.engine.identity.keys import touches
-from zerograd.static.engine.identity.shown import code_of, name_of
+from zerograd.static.engine.identity.shown import code_of, in_rounds, name_of
 from zerograd.static.engine.identity.taken import is_taken_by_hand
 from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.stores import statements_in
@@ -89,7 +89,8 @@ def unused(
             if shared:
                 yield replace(found, message=NEVER_STEPPED.format(owner=name_of(node)))
             else:
-                yield replace(found, trail=_trail(node, buckets))
+                found = replace(found, trail=_trail(node, buckets))
+                yield in_rounds(found, buckets.happenings, program.entrances)
     for owner in buckets.optimizers.keys() - steps.keys() - told:
         yield from _cleared_among_others(owner, buckets)
     for owner, own in steps.items():
@@ -104,18 +105,20 @@ def _is_picked(step: Happening) -> bool:
 def _only_clears(clear: Happening, buckets: Buckets) -> bool:
     """Is it there to clear a network, through which another one trains an input or a mask?
 
-    The network is what is explained, or attacked: to step it would be the mistake. Of an
-    optimizer that nobody saw made that is believed where this one is cleared behind its step.
+    The network is what is explained, or attacked: to step it would be the mistake. Such a clear
+    comes last in the round: a loss behind it would be its own.
     """
-    assert clear.optimizer is not None
     here = [each for each in buckets.happenings if each.loop is clear.loop]
-    steps = [each for each in here if each.kind is EventKind.STEP and each.optimizer is not None]
-    known = [each.optimizer.keys for each in steps if each.optimizer is not None]
-    own = [each for each in here if each.optimizer is clear.optimizer]
-    behind = bool(steps) and all(here.index(each) > here.index(steps[-1]) for each in own)
-    return bool(steps) and all(
-        behind if keys is None else not any(touches(k, n) for k in keys for n in buckets.networks)
-        for keys in known
+    used = [at for at, each in enumerate(here) if each.kind in (*FILLS, EventKind.STEP)]
+    known = [
+        each.optimizer.keys or ()
+        for each in here
+        if each.kind is EventKind.STEP and each.optimizer is not None
+    ]
+    return (
+        bool(known)
+        and here.index(clear) > used[-1]
+        and not any(touches(k, n) for keys in known for k in keys for n in buckets.networks)
     )
 
 
