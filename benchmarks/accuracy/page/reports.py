@@ -84,6 +84,15 @@ _REMARKS = {
         "When the held-out half was first run, the mended file lay beside one of the faulty "
         "ones, which was then not told; alone it is."
     ),
+    14: (
+        "was collected by someone who had not read the checker, and has no other half: 34 faults "
+        "in files from before a mending commit (28 found at once), and 13 in reports that were "
+        "rebuilt from their text (7 at the line, 2 at another as good). Most of the former "
+        "repositories stand in the corpus at a later commit, without the fault. The right files "
+        "are the mended twins, files of 46 more repositories, and answers rebuilt; eight that "
+        "were taken for right proved faulty. The two flagged are one shape, an optimizer that is "
+        "kept only to clear: once in dgl, once in a copy made on purpose."
+    ),
 }
 
 
@@ -104,7 +113,7 @@ def reports_section(result: dict[str, Any]) -> list[str]:
     ]
     numbers = sorted({each["set"] for each in result["reports"]})
     for number in numbers:
-        for half in ("development", "held-out"):
+        for half in result["tricky"][str(number)]:
             rows = reports_of(result, number, half)
             first = Counter(each["first_run"] for each in rows)
             now = sum(each["now"] == "at the line" for each in rows)

@@ -59,7 +59,10 @@ _GRAD = re.compile(rb"\.grad\b(?!\s*\()")
 # a step that stands alone, where a class has its clear and its backward from another file
 _OWN_STEPS = (b"mizer.step(", b"caler.step(", b"opt.step(")
 # what a loop around may call; a pattern over all three has no word that Python could skip to
-_TRAINING = re.compile(rb"\.train(?:ing)?_\w+\(")
+# (Not `super().training_step(…)`: that is no loop.)
+_TRAINING = re.compile(
+    rb"\.train(?:ing)?_(?:step|batch|on|iter|epoch)\w*\((?<!\(\)\.training_step\()"
+)
 _TRAINING_WORDS = (b".learn(", b"optimize_parameters(", b"optimise_parameters(")
 
 Tell = Callable[[str], None]  # takes one line about something that could not be read

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.static.engine.identity.definitions import Class, Function, Namespace
 from zerograd.static.engine.identity.values import Value
+from zerograd.static.engine.text.leading import GRADIENT_WORDS
 
 if TYPE_CHECKING:
     from zerograd.static.engine.identity.lineage import Lineage
@@ -34,10 +35,11 @@ def _leading(program: Lineage, value: Value) -> Iterator[str]:
     """Yield what follows an imported name in calls that come to events, or make what may."""
     if isinstance(value, Namespace):
         unit = value.unit
-        yield from (f".{name}" for name, each in unit.functions.items() if unit.has_events(each))
+        found = unit.functions.items()
+        yield from (f".{name}" for name, each in found if unit.has_events(each, GRADIENT_WORDS))
         yield from (f".{name}" for name, each in unit.classes.items() if _acts(program, each))
     elif isinstance(value, Function):
-        if value.unit is not program.main and value.unit.has_events(value.node):
+        if value.unit is not program.main and value.unit.has_events(value.node, GRADIENT_WORDS):
             yield ""
     elif isinstance(value, Class) and _acts(program, value.unit):
         yield ""
@@ -49,6 +51,6 @@ def _acts(program: Lineage, cls: ClassUnit) -> bool:
     What networks do is asked of them elsewhere.
     """
     return not program.is_module(cls) and any(
-        each.unit is not program.main and each.unit.has_events(each.node)
+        each.unit is not program.main and each.unit.has_events(each.node, GRADIENT_WORDS)
         for each in program.lineage(cls)
     )
