@@ -58,12 +58,11 @@ _STEP = re.compile(rb"step(?:(?<=\.step)\b|(?<=_step)\()")
 _GRAD = re.compile(rb"\.grad\b(?!\s*\()")
 # a step that stands alone, where a class has its clear and its backward from another file
 _OWN_STEPS = (b"mizer.step(", b"caler.step(", b"opt.step(")
-# what a loop around may call; a pattern over all three has no word that Python could skip to
-# (Not `super().training_step(…)`: that is no loop.)
+# what a loop around may call; `super().training_step(…)` is no loop
 _TRAINING = re.compile(
     rb"\.train(?:ing)?_(?:step|batch|on|iter|epoch)\w*\((?<!\(\)\.training_step\()"
 )
-_TRAINING_WORDS = (b".learn(", b"optimize_parameters(", b"optimise_parameters(")
+_OPTIMIZES = re.compile(rb"optimi[sz]e_parameters\(")
 
 Tell = Callable[[str], None]  # takes one line about something that could not be read
 
@@ -229,7 +228,9 @@ def may_train(data: bytes, words: Sequence[bytes] = ()) -> bool:
     if b".step(" in data and b"class " in data and any(word in data for word in _OWN_STEPS):
         return True  # the loop around may be inherited
     if b"for " in data and (
-        any(word in data for word in _TRAINING_WORDS) or _TRAINING.search(data)
+        b".learn(" in data
+        or (b".train" in data and _TRAINING.search(data))
+        or (b"e_parameters(" in data and _OPTIMIZES.search(data))
     ):
         return True  # it may be the loop around what another module does
     if b"LightningModule" in data and b"clip_grad" in data:

@@ -35,8 +35,8 @@ def _leading(program: Lineage, value: Value) -> Iterator[str]:
     """Yield what follows an imported name in calls that come to events, or make what may."""
     if isinstance(value, Namespace):
         unit = value.unit
-        found = unit.functions.items()
-        yield from (f".{name}" for name, each in found if unit.has_events(each, GRADIENT_WORDS))
+        functions = unit.functions.items()
+        yield from (f".{name}" for name, each in functions if unit.has_events(each, GRADIENT_WORDS))
         yield from (f".{name}" for name, each in unit.classes.items() if _acts(program, each))
     elif isinstance(value, Function):
         if value.unit is not program.main and value.unit.has_events(value.node, GRADIENT_WORDS):
@@ -51,6 +51,8 @@ def _acts(program: Lineage, cls: ClassUnit) -> bool:
     What networks do is asked of them elsewhere.
     """
     return not program.is_module(cls) and any(
-        each.unit is not program.main and each.unit.has_events(each.node, GRADIENT_WORDS)
+        each.unit.has_events(method, GRADIENT_WORDS)
         for each in program.lineage(cls)
+        if each.unit is not program.main
+        for method in each.methods.values()
     )

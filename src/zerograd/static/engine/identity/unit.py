@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from zerograd.static.engine.identity.values import External
 from zerograd.static.engine.text.classes import ClassUnit, FunctionNode
 from zerograd.static.engine.text.companions import companions
-from zerograd.static.engine.text.leading import EVENT_WORDS, LeadingLines
+from zerograd.static.engine.text.leading import EVENT_WORDS, LeadingLines, documentation
 from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.places import Places, has_row
 from zerograd.static.engine.text.stores import names_stored, statements_in
@@ -349,7 +349,7 @@ class Unit:
                 defined += [(method, cls.name) for method in cls.methods.values()]
             leading = self._leading[words] = LeadingLines(
                 self.places,
-                [(each.name, owner, each.lineno, _last(each)) for each, owner in defined],
+                [(e.name, owner, e.lineno, _last(e), documentation(e)) for e, owner in defined],
                 words,
                 self.away() if self.away is not None else (),
             )

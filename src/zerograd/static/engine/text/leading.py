@@ -6,9 +6,11 @@ once, by its text: a name that is called somewhere is enough.
 
 from __future__ import annotations
 
+import ast
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
+from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.places import Places, has_row
 
 # a function whose text holds none of these leaves gradients as they are
@@ -18,7 +20,8 @@ EVENT_WORDS = (*GRADIENT_WORDS, "requires_grad")
 # methods that everything has: a call of one says nothing
 _COMMON = frozenset(("train", "step", "eval", "forward", "update", "__init__", "__call__", "run"))
 
-Defined = tuple[str, str, int, int]  # name, the class of a method, first and last line
+# name, the class of a method, first and last line, and the lines of its documentation
+Defined = tuple[str, str, int, int, range]
 
 
 class LeadingLines:
@@ -35,9 +38,12 @@ class LeadingLines:
     ) -> None:
         """Look for the lines; `away` are names from other modules that lead to events there."""
         self._places = places
+        functions = sorted(defined, key=lambda each: each[2])
+        spoken = {row for *_, lines in functions for row in lines}
         found = {row for word in words for row in places.rows(word)}
         found.update(row for name in away for row in self._calls_of(name, ""))
-        found.update(self._calls_that_lead(found, sorted(defined, key=lambda each: each[2])))
+        found -= spoken
+        found.update(self._calls_that_lead(found, functions) - spoken)
         self._lines = sorted(found)
 
     def any_in(self, first: int, last: int) -> bool:
@@ -46,7 +52,7 @@ class LeadingLines:
 
     def _calls_that_lead(self, direct: set[int], defined: list[Defined]) -> set[int]:
         """Return the lines that call a function with events, or one that calls it, and so on."""
-        firsts = [first for _, _, first, _ in defined]
+        firsts = [first for _, _, first, *_ in defined]
         called: set[tuple[str, str]] = set()
         found: set[int] = set()
         waiting = list(direct)
@@ -55,7 +61,7 @@ class LeadingLines:
             place = bisect_right(firsts, row) - 1
             if place < 0 or row > defined[place][3]:
                 continue  # not in a function
-            name, owner, _, _ = defined[place]
+            name, owner, *_ = defined[place]
             if (name, owner) not in called:
                 called.add((name, owner))
                 new = set(self._calls_of(name, owner)) - direct - found
@@ -80,6 +86,13 @@ class LeadingLines:
                     yield row
             elif not bound and not _is_word(text[at - 1 : at]) and not text.endswith("def ", 0, at):
                 yield row
+
+
+def documentation(function: FunctionNode) -> range:
+    """Return the lines of what a function says of itself: that does nothing."""
+    first = function.body[0]
+    spoken = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return range(first.lineno, (first.end_lineno or 0) + 1) if spoken else range(0)
 
 
 def _is_word(character: str) -> bool:
