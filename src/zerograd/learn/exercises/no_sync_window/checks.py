@@ -71,6 +71,9 @@ def _rank(rank: int, folder: str, sources: Sequence[str]) -> None:
         torch.save(seen, f"{folder}/{number}-{rank}")
     dist.barrier()
     dist.destroy_process_group()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # torch's threads may abort a process that takes the long way out
 
 
 def _train(rank: int, train_window: Any) -> Seen:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from zerograd.lifecycle.events import EventKind
+
 if TYPE_CHECKING:
     from zerograd.lifecycle.state import Contribution
     from zerograd.static.engine.identity.ir import Happening
@@ -23,11 +25,22 @@ _KEPT = re.compile(r"\.(?:aggregate|accumulate|collect|gather|store|save|keep|ca
 
 def is_taken_by_hand(node: Happening) -> bool:
     """Does the loop around it, or its function, read gradients, or have them kept elsewhere?"""
-    if node.loop is not None and takes(node.loop.text):
-        return True
+    return (node.loop is not None and takes(node.loop.text)) or takes(_function_of(node))
+
+
+def is_for_reading(node: Happening) -> bool:
+    """Is it a backward in a function that reads the gradients by hand, and has no step?"""
+    if node.kind is not EventKind.BACKWARD or node.scope is None:
+        return False
+    text = _function_of(node)
+    return ".step(" not in text and takes(text)
+
+
+def _function_of(node: Happening) -> str:
+    """Return the text of the function that it stands in, or of the module."""
     lines = node.unit.source.lines
     first, last = node.scope or (1, len(lines))
-    return takes("\n".join(lines[first - 1 : last]))
+    return "\n".join(lines[first - 1 : last])
 
 
 def takes(text: str) -> bool:

@@ -14,7 +14,7 @@ from zerograd.static.engine.flow.steppers import Steppers, loops_around
 from zerograd.static.engine.identity.conditions import RAISED, SYNC
 from zerograd.static.engine.identity.ir import Happening, Loop
 from zerograd.static.engine.identity.shown import name_of
-from zerograd.static.engine.identity.taken import is_unused, takes
+from zerograd.static.engine.identity.taken import is_for_reading, is_unused, takes
 from zerograd.static.engine.judging.window import is_before_the_window, must_be_one, starts_a_window
 from zerograd.static.engine.text.words import words_of
 
@@ -50,10 +50,10 @@ class EarlyClears(Steppers):
         self._inner: set[int] = set()  # clears in each round of a loop with the step behind it
         caught = [n * 2 + 1 for n, key in self._keys.items() if key.startswith(RAISED)]
         self._raised = frozenset((*caught, *(-each - 1 for each in caught)))  # now, or one back
-        self._assigned = {
+        self._apart = {  # what is assigned, or read by hand, adds nothing up
             each.event.backward or str(each.event.spot)
             for each in buckets.happenings
-            if each.kind is EventKind.ASSIGN and each.event is not None
+            if each.event and (each.kind is EventKind.ASSIGN or is_for_reading(each))
         }
         self._names = {
             each.optimizer.key: name_of(each)
@@ -367,8 +367,8 @@ class EarlyClears(Steppers):
 
     def _is_meant(self, each: Contribution, owner: str, guard: str) -> bool:
         """Is it a loss for `owner`: its step uses it, and it is proved or nobody else could?"""
-        if each.backward not in self._stepped_on(owner) or each.backward in self._assigned:
-            return False  # what is assigned adds nothing up
+        if each.backward not in self._stepped_on(owner) or each.backward in self._apart:
+            return False
         if owner in each.fills:
             return not any(
                 each.backward in self._stepped_on(other) and self._steps_anyway(other, guard)
