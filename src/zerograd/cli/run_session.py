@@ -149,9 +149,9 @@ class _Session:
 
     def _end_as_rank(self, code: int, place: Rank) -> int:
         own = shown(self.process.findings(), self._report)
-        may_fail = code == 0 and not self._report.exit_zero
-        if may_fail and own:
+        if own:
             wait_for_late(self.folder, place)
+        may_fail = code == 0 and not self._report.exit_zero
         # A launcher that sees one rank fail kills the others: one fails for all, and at last.
         if any_at_work(self.folder, place) or not (own or is_last(self.folder, place)):
             return code

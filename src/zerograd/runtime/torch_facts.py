@@ -185,9 +185,7 @@ def is_overheard() -> bool:
     if not torch._C._len_torch_function_stack():
         return False
     modes = overrides._get_current_function_mode_stack()
-    return any(
-        type(each) is not DeviceContext for each in modes
-    )  # which the default device puts on
+    return any(type(each) is not DeviceContext for each in modes)  # the default device's is torch's
 
 
 @contextlib.contextmanager

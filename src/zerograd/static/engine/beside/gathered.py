@@ -83,10 +83,9 @@ class _Rounds:
     def kept(self) -> Iterator[Kept]:
         """Yield the gradients that each round keeps after its own backward."""
         unit, loop = self._program.main, self._loop
-        at = next((at for at, each in enumerate(self._body) if _goes_back(each)), None)
-        if at is None or leaves(unit, loop.body) or _CLEARS.search(unit.text_of(loop)):
+        if self.loss is None or leaves(unit, loop.body) or _CLEARS.search(unit.text_of(loop)):
             return
-        for each in self._body[at + 1 :]:
+        for each in self._body[self._body.index(self.loss) + 1 :]:
             if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
                 self._named[each.targets[0].id] = self._gradients(each.value, {})
             yield from self._kept_by(each, {})
@@ -97,7 +96,7 @@ class _Rounds:
             inner = parameters | _parameters(each.target, each.iter)
             for part in each.body:
                 yield from self._kept_by(part, inner)
-        elif isinstance(each, ast.If) and not each.orelse and _chooses(each.test, parameters):
+        elif isinstance(each, ast.If) and not each.orelse and self._chooses(each.test, parameters):
             for part in each.body:
                 yield from self._kept_by(part, parameters)
         else:
@@ -111,6 +110,13 @@ class _Rounds:
             for name in ast.walk(value):
                 if isinstance(name, ast.Name):
                     yield from self._named.get(name.id, ())
+
+    def _chooses(self, test: ast.expr, parameters: dict[str, str]) -> bool:
+        """Is it a condition on the parameter, not on the round? Such as: it has a gradient."""
+        names = {each.id for each in ast.walk(test) if isinstance(each, ast.Name)}
+        if not names.isdisjoint(self._anew - parameters.keys()):
+            return False
+        return not names.isdisjoint(parameters) or ".grad" in ast.unparse(test)
 
     def _gradients(self, value: ast.expr, parameters: dict[str, str]) -> list[Kept]:
         """Return the gradients in an expression of a network that no round has anew."""
@@ -168,12 +174,6 @@ def _always(body: Sequence[ast.stmt]) -> list[ast.stmt]:
         else:
             found.append(each)
     return found
-
-
-def _chooses(test: ast.expr, parameters: dict[str, str]) -> bool:
-    """Is it a condition on the parameter, not on the round? Such as: it has a gradient."""
-    names = {each.id for each in ast.walk(test) if isinstance(each, ast.Name)}
-    return not names.isdisjoint(parameters) or ".grad" in ast.unparse(test)
 
 
 def _goes_back(each: ast.stmt) -> bool:
