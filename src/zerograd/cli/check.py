@@ -148,8 +148,9 @@ def _baseline(path: str | None) -> Baseline | None:
 def _check_files(args: argparse.Namespace, asked: Asked, paths: Sequence[str]) -> Checked:
     from zerograd.cli.progress import Progress
     from zerograd.static.check import check_all
-    from zerograd.static.garbage import Sweeper
+    from zerograd.static.garbage import Sweeper, leave_at_exit
 
+    leave_at_exit()
     with Progress(sys.stderr, silent=args.quiet) as progress, Sweeper() as sweeper:
         return check_all(
             paths,

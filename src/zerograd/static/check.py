@@ -250,7 +250,9 @@ def check_paths(
     """
     asked = Asked(tuple(select), tuple(ignore), notes=notes, may=may)
     several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
-    return check_all([os.fspath(path) for path in several], asked, exclude=exclude, jobs=jobs)
+    places = [os.fspath(path) for path in several]
+    with Sweeper() as sweeper:
+        return check_all(places, asked, exclude=exclude, jobs=jobs, sweeper=sweeper)
 
 
 def _roots(paths: Sequence[str]) -> list[str]:
@@ -281,7 +283,7 @@ def check_all(
     """Check everything below `paths`, with several processes where there is enough to do.
 
     Args:
-        sweeper: given in a process of our own, where the garbage collector is ours to run.
+        sweeper: holds the garbage collector off, and runs it between the files.
     """
     from zerograd.static.jobs import check_in_processes, is_enough, may_share
 

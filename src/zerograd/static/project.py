@@ -74,11 +74,7 @@ class Project:
             giving: only a module that may have this name at its top.
         """
         own, folder = self._place(source)
-        key = (folder, module, level)
-        if key in self._paths:
-            path = self._paths[key]
-        else:
-            path = self._paths[key] = self._locate(folder, module, level)
+        path = self._path(folder, module, level)
         if path is None or path == own:
             return None
         if path not in self._asked:
@@ -115,7 +111,14 @@ class Project:
 
     def has(self, source: Source, module: str, level: int = 0) -> bool:
         """Is the module one of the project's, whether or not it is worth reading?"""
-        return self._locate(self._place(source)[1], module, level) is not None
+        return self._path(self._place(source)[1], module, level) is not None
+
+    def _path(self, folder: str, module: str, level: int) -> str | None:
+        """Return the file of a module that a file in `folder` imports; folders are asked once."""
+        key = (folder, module, level)
+        if key not in self._paths:
+            self._paths[key] = self._locate(folder, module, level)
+        return self._paths[key]
 
     def _top(self, folder: str) -> str:
         """Return the root of the project that a folder is in: where something marks it as one.

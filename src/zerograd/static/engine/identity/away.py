@@ -22,7 +22,8 @@ def names_leading_away(program: Lineage) -> Iterator[str]:
     unit = program.main
     text = unit.source.text
     for name in unit.imports:
-        if f"{name}(" in text or f"{name}." in text:
+        # The text is searched last: most imports are none of the project's.
+        if program.may_be_of_project(unit, name) and (f"{name}(" in text or f"{name}." in text):
             yield from (f"{name}{path}" for path in _leading(program, program.imported(unit, name)))
     for each in program.starred(unit):
         yield from (path.removeprefix(".") for path in _leading(program, each))

@@ -123,11 +123,21 @@ class Names(Objects):
                         return Constant(node.value.value)
         return None
 
+    def may_be_of_project(self, unit: Unit, name: str) -> bool:
+        """May a name be imported from the project? Of most that are, no file is there to ask."""
+        module, level, inner = unit.imports[name]
+        project = self.project
+        if project is None or _is_known(module, level, inner):
+            return False
+        whole = f"{module}.{inner}".lstrip(".")
+        return project.has(unit.source, module, level) or (
+            bool(inner) and project.has(unit.source, whole, level)
+        )
+
     def imported(self, unit: Unit, name: str) -> Value:
         """Return what a module imports under a name."""
         module, level, inner = unit.imports[name]
-        known = module.startswith("torch") or (not level and _is_understood(f"{module}.{inner}"))
-        if self.project is not None and not known:
+        if self.project is not None and not _is_known(module, level, inner):
             if inner:
                 sub = self._other_unit(unit, f"{module}.{inner}".lstrip("."), level)
                 if sub is not None:
@@ -170,6 +180,11 @@ def _is_base_of_training(unit: Unit, name: str) -> bool:
         for cls in unit.classes.values()
         for base in cls.bases
     )
+
+
+def _is_known(module: str, level: int, inner: str) -> bool:
+    """Is it torch, or what is understood as well as torch, so that no file of it is read?"""
+    return module.startswith("torch") or (not level and _is_understood(f"{module}.{inner}"))
 
 
 def _is_understood(dotted: str) -> bool:
