@@ -55,6 +55,8 @@ SPLITS = {  # name in the corpus -> folder
     "fourteenth-development": "fourteenth_dev",
     "fourteenth-second": "fourteenth_second",
     "fourteenth-held-out": "fourteenth_held_out",
+    "fifteenth-development": "fifteenth_dev",
+    "fifteenth-held-out": "fifteenth_held_out",
 }
 
 
