@@ -195,6 +195,24 @@ def test_after_a_thousand_right_rounds(tmp_path):
         assert_told(name, 1000, findings_of(program(LOOPS[name], 1000), tmp_path))
 
 
+@pytest.mark.parametrize("by_hand", [False, True])
+@pytest.mark.parametrize("begins", [100, 500, 503])
+def test_where_one_network_waits_for_every_fifth_turn(begins, by_hand, tmp_path):
+    clear = "for p in model.parameters(): p.grad = None" if by_hand else "opt.zero_grad()"
+    body = f"""
+    opt_other.zero_grad(); other(torch.ones(2, 1)).sum().backward(); opt_other.step()
+    if i % 5 == 0:
+        loss().backward(); opt.step()
+        if not late:
+            {clear}
+"""
+    found = findings_of(program(body, begins), tmp_path)
+    assert [code for code, _ in found] == ["ZG101"]
+    assert begins <= found[0][1] <= begins + 10  # two turns of its own
+    right = program(body, begins).replace(f"late = i >= {begins}", "late = False")
+    assert findings_of(right, tmp_path) == []
+
+
 def test_none_of_these_loops_is_at_fault_before(tmp_path):
     for name, body in LOOPS.items():
         text = program(body, 100).replace("late = i >= 100", "late = False")

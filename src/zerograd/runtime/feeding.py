@@ -55,7 +55,7 @@ class Feeding:
         self.rounds = Rounds()
         self.ride: Ride | None = None
         self.counts = [0, 0, 0, 0]  # backwards, clears, steps, clips
-        self.is_lap_of_care = False
+        self._rounds_of_care = 0  # to come, after a ride
         self.may_ride: Callable[[], bool] = lambda: True
         self.set_canary: Callable[[Leg, bool], None] = lambda leg, has_hand_work: None
         self.protect: Callable[[Callable[..., None]], Callable[..., None]] = lambda act: act
@@ -115,8 +115,10 @@ class Feeding:
         else:
             ring = self.rounds.passed(symbol, node, symbol.call, edge.window, edge.new_round)
             if edge.new_round:
-                self.is_lap_of_care = False
-            if ring is not None and self.may_ride():
+                self._rounds_of_care = max(self._rounds_of_care - 1, 0)
+            # A trace takes one round at a time.
+            is_told = ring is not None and ring.together > 1 and self._trace is not None
+            if ring is not None and not is_told and self.may_ride():
                 self._begin_ride(ring)
         for finding in findings:
             self._speak(finding, symbol.event)
@@ -219,12 +221,17 @@ class Feeding:
                     self._speak(finding, event)
         self.memo.rounds += going.rounds
         self.memo.node = self.memo.before = going.node
-        self.is_lap_of_care = True
+        self._rounds_of_care = going.ring.together
         if going.leg is going.ring.legs[0]:
-            self.rounds.resume()
+            self.rounds.resume(going.ring)
         else:
-            self.rounds.spoil()
+            self.rounds.leave(going.ring, going.laps)
         self._come_back({going.thread, threading.get_ident()})
+
+    @property
+    def is_lap_of_care(self) -> bool:
+        """Is it time to look closely at what the ride before did not see?"""
+        return self._rounds_of_care > 0
 
     @property
     def totals(self) -> tuple[int, int, int, int]:

@@ -131,13 +131,14 @@ STANDSTILL = Standstill()
 
 @dataclass(slots=True, eq=False)
 class Ring:
-    """A round of the training loop that always comes the same way."""
+    """A round of the training loop that always comes the same way, or some that do together."""
 
     legs: tuple[Leg, ...]
     symbols: tuple[Symbol, ...]
     end: Node  # of the judge, after the last call
+    firsts: tuple[int, ...] = (0,)  # the calls that its rounds begin with, by their numbers
     laps: int = LAPS  # of the next ride
-    is_sure: bool = False
+    short: int = 0  # rides in a row that ended soon
     windows: tuple[tuple[Event, Window], ...] = ()  # closed in each lap, to be counted
 
     def __post_init__(self) -> None:
@@ -147,6 +148,18 @@ class Ring:
         """Return the windows closed in the lap under way, before `leg`."""
         passed = takewhile(lambda each: each is not leg, self.legs)
         return [each.window for each in passed if each.window is not None]
+
+    @property
+    def together(self) -> int:
+        """How many rounds it is."""
+        return len(self.firsts)
+
+    def begun(self, laps: int, leg: Leg) -> int:
+        """Return how many rounds have begun in so many laps and the one now at `leg`.
+
+        The first of them began before the ride.
+        """
+        return laps * len(self.firsts) + sum(n < leg.number for n in self.firsts) - 1
 
     @property
     def has_hand_work(self) -> bool:
@@ -315,7 +328,7 @@ class Ride(_UnderWay):
             self._lap()
         if self.laps >= self._most or self.thread != get_ident():
             most = MOST_WITH_HAND_WORK if ring.has_hand_work else MOST_LAPS
-            ring.laps = min(2 * ring.laps + 1, most)
+            ring.laps = min(2 * ring.laps + 1, max(most // ring.together, 1))
             self._end()
 
     @property
@@ -330,7 +343,7 @@ class Ride(_UnderWay):
     @property
     def rounds(self) -> int:
         """How many rounds have begun since the ride did."""
-        return self.laps - (self.leg is self.ring.legs[0])
+        return self.ring.begun(self.laps, self.leg)
 
     def end(self) -> None:
         """End the ride for a reason of the caller's."""

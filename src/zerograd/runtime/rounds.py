@@ -1,8 +1,14 @@
-"""Rounds of the training loop: when they repeat themselves, they become rings to ride on."""
+"""Rounds of the training loop: when they repeat themselves, they become rings to ride on.
+
+A critic that learns five times for each time of the generator, an actor that waits for every
+second turn: there it is some rounds together that come again, and these are the ring.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
+from itertools import accumulate, chain, islice
 
 from zerograd.lifecycle.windows import Window
 from zerograd.runtime.memo import Node, Symbol
@@ -11,10 +17,16 @@ from zerograd.runtime.ride import BACKWARD, CLIP, Call, Leg, Ring
 SURE = 16  # equal rounds before the first ride
 MOST_LEGS = 4096
 MOST_RINGS = 64
+MOST_TOGETHER = 16  # rounds that come again as one
+TOO_SHORT = 3  # rides in a row that ended within two laps: it is no habit after all
 
 # One event of the round under way: its symbol, the node before it, how the hooks know
 # it again (None: done by hand), and the window that it closed.
 _Passed = tuple[Symbol, Node, Call | None, Window | None]
+
+# How a round is known again: by the node before it, and its symbols. Who keeps one keeps these.
+_Key = tuple[int, ...]
+_Round = tuple[_Key, list[_Passed]]
 
 
 class Rounds:
@@ -23,16 +35,19 @@ class Rounds:
     def __init__(self) -> None:
         self._round: list[_Passed] = []
         self._is_plain = True
-        self._last: Ring | None = None
-        self._equal = 0
-        self._rings: dict[tuple[int, ...], Ring] = {}
+        self._past: deque[_Round] = deque(maxlen=MOST_TOGETHER)  # the last one first
+        self._runs: list[int] = []  # rounds in a row equal to the one so many before, from 1 on
+        self._rings: dict[tuple[_Key, ...], Ring] = {}
+        self._lengths: tuple[int, ...] = ()  # of these, in rounds
+        self._unhurried = 0  # rounds that shall pass before the next ride
 
     def forget(self) -> None:
         """Begin anew: symbols and nodes are no longer the same."""
         self._round.clear()
         self._is_plain = False  # until the round under way has ended
-        self._last, self._equal = None, 0
+        self._break_off()
         self._rings.clear()
+        self._lengths = ()
 
     def spoil(self) -> None:
         """Say that the round under way holds something that cannot be ticked off."""
@@ -56,10 +71,24 @@ class Rounds:
             return None
         return ring if ring.legs[0].node is node else None
 
-    def resume(self) -> None:
-        """Go on after a ride that ended where a round ends."""
+    def resume(self, ring: Ring) -> None:
+        """Go on after a ride that ended where its ring does: once round it with full care."""
         self._round.clear()
         self._is_plain = True
+        self._unhurried = ring.together - 1
+        ring.short = 0
+
+    def leave(self, ring: Ring, laps: int) -> None:
+        """Go on after a ride that ended in the midst of its ring, after so many laps."""
+        self.spoil()
+        ring.short = 0 if laps > 1 else ring.short + 1
+        if ring.short >= TOO_SHORT:
+            self._rings = {key: each for key, each in self._rings.items() if each is not ring}
+
+    def _break_off(self) -> None:
+        self._past.clear()
+        self._runs = []
+        self._unhurried = 0
 
     def _end_round(self) -> Ring | None:
         passed, self._round = self._round, []
@@ -67,21 +96,48 @@ class Rounds:
         if not passed:
             return None  # a ride has ended just here
         if not is_plain or passed[0][2] is None:
-            self._last, self._equal = None, 0
+            self._break_off()
             return None
-        key = tuple([id(each[0]) for each in passed])
-        ring = self._rings.get(key)
-        if ring is None or ring.legs[0].node is not passed[0][1]:
-            if len(self._rings) >= MOST_RINGS:
-                self._rings.clear()
-            ring = self._rings[key] = _ring_of(passed)
-        self._equal = self._equal + 1 if ring is self._last else 1
-        self._last = ring
-        ring.is_sure = ring.is_sure or self._equal >= SURE
-        return ring if ring.is_sure and len(ring.legs) > 1 else None
+        key = (id(passed[0][1]), *[id(each[0]) for each in passed])
+        past = self._past
+        self._runs = [
+            run + 1 if key == before else 0
+            for run, (before, _) in zip(chain(self._runs, (0,)), past, strict=False)
+        ]
+        past.appendleft((key, passed))
+        if self._unhurried:
+            self._unhurried -= 1
+            return None
+        return self._known() or self._new()
+
+    def _known(self) -> Ring | None:
+        """Return the ring that the last rounds make, if it has been one before."""
+        for together in self._lengths:
+            ring = self._rings.get(tuple(key for key, _ in islice(self._past, together)))
+            if ring is not None:
+                return ring
+        return None
+
+    def _new(self) -> Ring | None:
+        """Return a ring that the last rounds make now, having come often enough."""
+        for together, run in enumerate(self._runs, start=1):
+            if run >= max(SURE - 1, together):
+                break
+        else:
+            return None
+        rounds = tuple(islice(self._past, together))
+        ring = _ring_of([passed for _, passed in reversed(rounds)])
+        if len(ring.legs) < 2 or len(ring.symbols) > MOST_LEGS:
+            return None
+        if len(self._rings) >= MOST_RINGS:
+            self._rings.clear()
+        self._rings[tuple(key for key, _ in rounds)] = ring
+        self._lengths = tuple(sorted({*self._lengths, together}))
+        return ring
 
 
-def _ring_of(passed: Sequence[_Passed]) -> Ring:
+def _ring_of(rounds: Sequence[Sequence[_Passed]]) -> Ring:
+    passed = list(chain.from_iterable(rounds))
     legs: list[Leg] = []
     due: tuple[Symbol, ...] = ()
     has_places = any(call is not None and call.kind == BACKWARD for _, _, call, _ in passed)
@@ -103,4 +159,9 @@ def _ring_of(passed: Sequence[_Passed]) -> Ring:
     legs[-1].is_last = True
     last = max(n for n, each in enumerate(passed) if each[2] is not None)
     end = passed[last + 1][1] if last + 1 < len(passed) else passed[0][1]
-    return Ring(tuple(legs), tuple(symbol for symbol, _, _, _ in passed), end)
+    firsts = tuple(accumulate((_calls_in(each) for each in rounds[:-1]), initial=0))
+    return Ring(tuple(legs), tuple(symbol for symbol, _, _, _ in passed), end, firsts)
+
+
+def _calls_in(passed: Sequence[_Passed]) -> int:
+    return sum(call is not None for _, _, call, _ in passed)
