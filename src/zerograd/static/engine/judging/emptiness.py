@@ -21,6 +21,7 @@ from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening, Loop
 from zerograd.static.engine.identity.keys import touches
 from zerograd.static.engine.judging.bare import is_for_runs_without_scaler
+from zerograd.static.engine.judging.heirs import is_left_to_heirs
 from zerograd.static.engine.judging.same import is_the_same_one
 from zerograd.static.engine.judging.workers import has_workers
 from zerograd.static.engine.text.stores import statements_in
@@ -320,8 +321,8 @@ def _may_hide_a_backward(step: Happening) -> bool:
     """Does the loop call something that by its name fills gradients, or trains?
 
     One that computes no loss at all only moves a scheduler, a schedule of a pipeline that is
-    handed data goes back by itself, a network may be told to (`replay_backprop=True`), and what
-    another process fills may be shared.
+    handed data goes back by itself, a network may be told to (`replay_backprop=True`), what
+    another process fills may be shared, and what an heir writes is not seen.
     """
     text = step.loop.text if step.loop is not None else ""
     told = _HANDED.search(text) or _TOLD.search(COMMENTS.sub("", text))
@@ -331,6 +332,7 @@ def _may_hide_a_backward(step: Happening) -> bool:
         or bool(told)
         or _gives_no_loss_back(step.loop)
         or has_workers(step.unit, text)
+        or is_left_to_heirs(step.unit, step.loop)
     )
 
 
