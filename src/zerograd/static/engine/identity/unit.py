@@ -15,6 +15,7 @@ from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.places import Places, has_row
 from zerograd.static.engine.text.stores import names_stored, statements_in
 from zerograd.static.engine.text.words import CLIPS
+from zerograd.static.engine.text.written import is_asked, is_set_back
 
 if TYPE_CHECKING:
     from zerograd.static.source import Source
@@ -231,7 +232,7 @@ class Unit:
         """Return `name == number` in the place of `node`, if the file asks that anywhere."""
         if id(node) not in self._equalities:
             same = None
-            if _asks(self.source.text, name, str(number)):
+            if is_asked(self.source.text, name, str(number)):
                 constant = ast.copy_location(ast.Constant(number), node.comparators[0])
                 same = ast.Compare(node.left, [ast.Eq()], [constant])
                 ast.copy_location(same, node)
@@ -242,7 +243,7 @@ class Unit:
         """Is a number that is counted up set back to nothing as well? None: it is not counted."""
         if name not in self._tallies:
             counted = self._is_before(name, " += ")
-            self._tallies[name] = _sets_back(self.source.text, name) if counted else None
+            self._tallies[name] = is_set_back(self.source.text, name) if counted else None
         return self._tallies[name]
 
     def is_gathered(self, name: str) -> bool:
@@ -344,45 +345,21 @@ class Unit:
         """May the text of `node` hold an event, told by such a word, or a call of what does?"""
         leading = self._leading.get(words)
         if leading is None:
-            defined = [(node, "") for node in self.functions.values()]
-            for cls in self.classes.values():
-                defined += [(method, cls.name) for method in cls.methods.values()]
-            leading = self._leading[words] = LeadingLines(
-                self.places,
-                [(e.name, owner, e.lineno, _last(e), documentation(e)) for e, owner in defined],
-                words,
-                self.away() if self.away is not None else (),
-            )
+            said = tuple(word for word in words if self.places.rows(word))  # most say no more
+            leading = self._leading.get(said) or self._leading_lines(said)
+            self._leading[said] = self._leading[words] = leading
         return leading.any_in(node.lineno, _last(node))  # type: ignore[attr-defined]
 
-
-def _asks(text: str, name: str, number: str) -> bool:
-    """Is `name == number` or `name != number` written anywhere, with whatever spaces?"""
-    at = text.find(name)
-    while at >= 0:
-        end = at + len(name)
-        rest = text[end : end + 40].lstrip(" ")
-        if rest.startswith(("==", "!=")):
-            before = text[at - 1 : at]
-            rest = rest[2:].lstrip(" ")
-            whole = not _is_word(before) and before != "."
-            if whole and rest.startswith(number) and not _is_word(rest[len(number) :][:1]):
-                return True
-        at = text.find(name, end)
-    return False
-
-
-def _sets_back(text: str, name: str) -> bool:
-    """Is `name = 0` written as a statement, and not as an argument's default?"""
-    written = f"{name} = 0"
-    at = text.find(written)
-    while at >= 0:
-        end = at + len(written)
-        starts = text[at - 1 : at] in (" ", ".") and text[at - 2 : at - 1] != ","
-        if starts and not _is_word(text[end : end + 1]):
-            return True
-        at = text.find(written, end)
-    return False
+    def _leading_lines(self, words: tuple[str, ...]) -> LeadingLines:
+        defined = [(node, "") for node in self.functions.values()]
+        for cls in self.classes.values():
+            defined += [(method, cls.name) for method in cls.methods.values()]
+        return LeadingLines(
+            self.places,
+            [(e.name, owner, e.lineno, _last(e), documentation(e)) for e, owner in defined],
+            words,
+            self.away() if self.away is not None else (),
+        )
 
 
 def _is_word(character: str) -> bool:

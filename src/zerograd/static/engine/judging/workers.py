@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from zerograd.static.engine.reading.roots import spawned_in
+from zerograd.static.engine.reading.candidates import spawned_in
 
 if TYPE_CHECKING:
     from zerograd.static.engine.identity.unit import Unit

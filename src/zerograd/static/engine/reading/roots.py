@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.identity.arguments import Arguments
-from zerograd.static.engine.identity.definitions import Function, Instance
+from zerograd.static.engine.identity.definitions import Function
 from zerograd.static.engine.identity.elsewhere import (
     clears_at_other_times,
     is_all,
@@ -33,6 +33,12 @@ from zerograd.static.engine.identity.ir import (
 from zerograd.static.engine.identity.keys import frame_of
 from zerograd.static.engine.identity.lacking import OF_SCALERS, lacks_its_scaler
 from zerograd.static.engine.identity.templates import OF_INHERITED, inherited_loops
+from zerograd.static.engine.reading.candidates import (
+    candidates,
+    is_called_by_name,
+    methods_with_events,
+    spawned_in,
+)
 from zerograd.static.engine.reading.counters import steps_once
 from zerograd.static.engine.reading.unbound import bind_unbound
 from zerograd.static.engine.text.classes import ClassUnit, FunctionNode
@@ -40,11 +46,7 @@ from zerograd.static.engine.text.stores import names_stored
 
 if TYPE_CHECKING:
     from zerograd.static.engine.identity.frame import Frame
-    from zerograd.static.engine.identity.unit import Unit
     from zerograd.static.engine.reading.program import Program
-
-
-_SPAWNED = re.compile(r"\b(?:spawn\(\s*(?:fn\s*=\s*)?|target=)(\w+)\s*[,)]")
 
 
 class Root:
@@ -90,7 +92,7 @@ def roots(program: Program) -> Iterator[Root]:
             root.codes = OF_INHERITED
             yield root
         program.called = called  # whatever they come to is judged on its own as well
-    waiting = _candidates(program)
+    waiting = candidates(program)
     # A process of many sees other arguments than the one call that stands in the code.
     begun = spawned_in(program.main)
     spawned = {id(each.node) for each, _ in waiting if getattr(each.node, "name", "") in begun}
@@ -100,7 +102,7 @@ def roots(program: Program) -> Iterator[Root]:
             here = id(function.node)
             if here in program.called and (here in alone or here not in spawned):
                 continue
-            if only_uncalled and _is_called_by_name(program, function.node):
+            if only_uncalled and is_called_by_name(program, function.node):
                 continue
             called = set(program.called)
             for root in _read(program, function, cls):
@@ -110,7 +112,7 @@ def roots(program: Program) -> Iterator[Root]:
             program.called.add(id(function.node))
             alone.add(id(function.node))
     for cls in program.inner_classes:
-        for function, _ in _methods(program, cls):
+        for function, _ in methods_with_events(program, cls):
             if id(function.node) not in program.called:
                 yield from _read(program, function, cls)
                 program.called.add(id(function.node))
@@ -155,52 +157,6 @@ def _counts_what_others_count(program: Program, block: Block) -> bool:
         if _steps_outside_loops(node.then) and names and here.isdisjoint(names):
             return True
     return False
-
-
-def _candidates(program: Program) -> list[tuple[Function, ClassUnit | None]]:
-    """Return the functions and methods with events, in the order of the file."""
-    unit = program.main
-    found: list[tuple[Function, ClassUnit | None]] = []
-    for node in unit.functions.values():
-        if unit.has_events(node):
-            found.append((Function(node, unit), None))
-    for cls in unit.classes.values():
-        found += _methods(program, cls)
-    return found
-
-
-def _methods(program: Program, cls: ClassUnit) -> list[tuple[Function, ClassUnit | None]]:
-    """Return the methods of a class with events."""
-    unit = program.main
-    if not unit.has_events(cls.node) or program.is_optimizer(cls):
-        return []
-    instance = Instance(cls, "self")
-    return [
-        (Function(method, unit, bound=instance, owner=cls), cls)
-        for method in cls.methods.values()
-        if method.name != "__init__" and unit.has_events(method)
-    ]
-
-
-def _is_called_by_name(program: Program, node: ast.AST) -> bool:
-    assert isinstance(node, FunctionNode)
-    text, name = program.main.source.text, node.name
-    times = 0
-    at = text.find(name)
-    while at >= 0 and times < 2:
-        after = at + len(name)
-        whole = not (text[at - 1 : at].isalnum() or text[at - 1 : at] == "_")
-        times += whole and text[after : after + 80].lstrip().startswith("(")
-        at = text.find(name, after)
-    return times > 1
-
-
-def spawned_in(unit: Unit) -> frozenset[str]:
-    """Return what processes begin with: `spawn(train, …)`, `Process(target=train)`."""
-    text = unit.source.text
-    if "spawn(" not in text and "target=" not in text:
-        return frozenset()  # most files
-    return frozenset(_SPAWNED.findall(text))
 
 
 def _read(program: Program, function: Function, cls: ClassUnit | None) -> Iterator[Root]:
