@@ -152,7 +152,7 @@ class Lineage(Names):
         """Return the class whose method of that name runs, and asks the one of `cls` by super()."""
         for each in self.lineage(instance.cls):
             node = each.methods.get(name)
-            if each is cls or (node is not None and f"super().{name}(" in each.unit.text_of(node)):
+            if each is cls or (node is not None and asks_above(each.unit.text_of(node), name)):
                 return each
         return cls
 
