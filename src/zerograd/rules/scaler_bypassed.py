@@ -16,6 +16,10 @@ UNSCALED_AFTER = (
     "{scaler}.unscale_({owner}) comes after {scaler}.update(), "
     "so the next {scaler}.step({owner}) leaves the scale in"
 )
+# And where the factor has been taken out: overflow is noted, and nobody asks.
+STEPPED_PAST = (
+    "{owner}.step() goes past {scaler}, so gradients that overflowed are stepped on as well"
+)
 LEFT_IN = "{scaler}.step({owner}) leaves the scale in what came after {scaler}.unscale_({owner})"
 UNSCALE_BEFORE = (
     "call {scaler}.unscale_({owner}) between the last backward() and {scaler}.step({owner})"

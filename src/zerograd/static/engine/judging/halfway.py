@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from zerograd.static.engine.judging.telling import scaler_at
 if TYPE_CHECKING:
     from zerograd.static.engine.flow.buckets import Buckets
     from zerograd.static.engine.reading.program import Program
+
+_LOOKS_FOR_OVERFLOW = re.compile(r"(?i)finite|nan|inf\b|_inf|infs|overflow|skip|continue|return")
 
 
 def may_be_updated(
@@ -79,6 +82,29 @@ def is_second_of_a_round(unscale: Happening, buckets: Buckets) -> bool:
         and not unscale.guards <= each.guards
         for each in buckets.happenings
     )
+
+
+def stepped_past(unscale: Happening, buckets: Buckets) -> Happening | None:
+    """Return the plain step of what a scaler has unscaled, if no step of it goes through a scaler.
+
+    The scaler has noted whether anything overflowed, and only its own step asks for that. Who
+    looks for it by hand may do without.
+    """
+    assert unscale.event is not None
+    steps = [
+        each
+        for each in buckets.happenings
+        if each.kind is EventKind.STEP and each.event and each.event.owner == unscale.event.owner
+    ]
+    if len(steps) != 1:
+        return None
+    (step,) = steps
+    if step.scaler or step.unit is not unscale.unit or step.loop is not unscale.loop:
+        return None
+    if step.spot.line <= unscale.spot.line or not _around(step) <= _around(unscale):
+        return None
+    between = step.unit.source.lines[unscale.spot.line : step.spot.line]
+    return None if any(map(_LOOKS_FOR_OVERFLOW.search, between)) else step
 
 
 def _around(node: Happening) -> frozenset[str]:

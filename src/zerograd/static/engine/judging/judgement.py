@@ -16,6 +16,7 @@ from zerograd.rules.lost_gradient import too_soon
 from zerograd.rules.scaler_bypassed import (
     NEVER_SCALED,
     SCALE_IT,
+    STEPPED_PAST,
     UNSCALE_BEFORE,
     UNSCALED_AFTER,
 )
@@ -30,6 +31,7 @@ from zerograd.static.engine.judging.halfway import (
     is_called_off,
     is_second_of_a_round,
     may_be_updated,
+    stepped_past,
     told_of_condition,
 )
 from zerograd.static.engine.judging.late import comes_before_its_loss, is_waiting
@@ -63,8 +65,8 @@ from zerograd.static.engine.judging.vain import (
     is_clipped_between,
     is_clipped_too_late,
     is_clipped_too_soon,
-    is_stepped_on_next,
     may_find_nothing,
+    unless_stepped_on_next,
 )
 
 if TYPE_CHECKING:
@@ -111,11 +113,7 @@ class Judgement(Leaks):
             elif node.kind is EventKind.CLIP:
                 rules = [each for each in _AT_CLIP if each.code != "ZG301" or not is_of_apex(node)]
                 found = list(self._judge(node, rules, node.event.buckets))
-                if is_stepped_on_next(node, self._buckets):  # then it is not certainly in vain
-                    found = [
-                        replace(each, certain=False) if each.rule.code == "ZG304" else each
-                        for each in found
-                    ]
+                found = unless_stepped_on_next(found, node, self._buckets)
                 yield from found
                 if not found and is_clipped_scaled(node, self._buckets, self._flow):
                     yield self._finding(node, "ZG301", INITIAL, True)
@@ -137,8 +135,7 @@ class Judgement(Leaks):
                 for name, state, certain in self._cleared_early(node):
                     step = self._step_before(node, state)
                     if step is not None:
-                        lost = Drop(state.contributions[-1].spot, node.spot)
-                        state = BucketState(lost=lost)
+                        state = BucketState(lost=Drop(state.contributions[-1].spot, node.spot))
                         yield self._finding(step, "ZG102", state, certain, name)
                     elif id(node) in self._late:
                         yield replace(
@@ -193,6 +190,9 @@ class Judgement(Leaks):
         assert node.event is not None
         if "[*]" in node.event.owner:
             return  # one of several, and not always the same one
+        if (past := stepped_past(node, self._buckets)) is not None:
+            yield self._bypassed(node, past.spot, STEPPED_PAST, BY_CODE["ZG303"].advice, True)
+            return
         is_second = is_second_of_a_round(node, self._buckets)
         if not is_second and is_unscaled_after_its_step(node, self._buckets, self._flow):
             yield self._bypassed(node, node.spot, UNSCALED_AFTER, UNSCALE_BEFORE, True)

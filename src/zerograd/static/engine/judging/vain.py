@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
@@ -92,16 +93,22 @@ def is_clipped_after_clear(clip: Happening, buckets: Buckets, flow: Flow) -> boo
     return not acts("\n".join(lines), clip.unit)
 
 
-def is_stepped_on_next(clip: Happening, buckets: Buckets) -> bool:
-    """Does a step follow at once? Then the clip is none in vain, and one of two steps is."""
+def unless_stepped_on_next(
+    found: Iterable[Finding], clip: Happening, buckets: Buckets
+) -> list[Finding]:
+    """Return what was found, in doubt if a step follows at once: one of two steps is in vain."""
     beside, at = _beside(clip, buckets)
     after = beside[at + 1] if at + 1 < len(beside) else None
-    return (
+    is_next = (
         after is not None
         and after.kind is EventKind.STEP
         and after.loop is clip.loop
         and after.guards <= clip.guards
     )
+    return [
+        replace(each, certain=False) if is_next and each.rule.code == "ZG304" else each
+        for each in found
+    ]
 
 
 def is_clipped_too_late(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
