@@ -79,6 +79,29 @@ def test_a_method_that_everything_has_counts_only_on_self():
     assert leading_functions(text) == {"update", "own"}
 
 
+def test_what_is_only_said_leads_nowhere():
+    text = textwrap.dedent(
+        """
+        def clears(opt):
+            opt.zero_grad()
+
+        def told(x):
+            x += 1  # as for backward compatibility, calls(opt) and clears(opt)
+            raise ValueError("call loss.backward() first, then clears(opt)")
+
+        def counts(args):
+            return args.gradient_accumulation_steps * args.steps
+
+        def asks(opt, loss):
+            getattr(opt, "zero_grad")()
+
+        def formats(loss):
+            print(f"that was {loss.backward()}")
+        """
+    )
+    assert leading_functions(text) == {"clears", "asks", "formats"}
+
+
 TRAINER = """
 import torch
 

@@ -1,7 +1,7 @@
 """Which lines of a module hold an event, or call what leads to one.
 
 Functions that lead to no event are most of a file, and are never read. Each line is looked at
-once, by its text: a name that is called somewhere is enough.
+once, by its text: a name that is called somewhere is enough. What comments say leads nowhere.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from zerograd.static.engine.text.places import Places, has_row
 GRADIENT_WORDS = ("backward", "zero_grad", ".step", ".grad", "unscale_", "clip_grad")
 # and one whose text holds none of these has no events of its own
 EVENT_WORDS = (*GRADIENT_WORDS, "requires_grad")
+# what only begins like one: `self.steps`, `args.gradient_accumulation_steps`
+_LONGER = {".step": ".steps", ".grad": ".gradient_"}
 # methods that everything has: a call of one says nothing
 _COMMON = frozenset(("train", "step", "eval", "forward", "update", "__init__", "__call__", "run"))
 
@@ -40,7 +42,7 @@ class LeadingLines:
         self._places = places
         functions = sorted(defined, key=lambda each: each[2])
         spoken = {row for *_, lines in functions for row in lines}
-        found = {row for word in words for row in places.rows(word)}
+        found = {row for word in words for row in self._rows_of(word)}
         found.update(row for name in away for row in self._calls_of(name, ""))
         found -= spoken
         found.update(self._calls_that_lead(found, functions) - spoken)
@@ -69,6 +71,13 @@ class LeadingLines:
                 waiting.extend(new)
         return found
 
+    def _rows_of(self, word: str) -> Iterator[int]:
+        """Yield the lines that hold a word of events."""
+        longer, text = _LONGER.get(word, ""), self._places.text
+        for row, at in self._places.coded(word):
+            if not longer or not text.startswith(longer, at):
+                yield row
+
     def _calls_of(self, name: str, owner: str) -> Iterator[int]:
         """Yield the lines that call a function, or a method, of that name.
 
@@ -76,10 +85,10 @@ class LeadingLines:
         """
         text, bound = self._places.text, bool(owner)
         if bound and name in _COMMON:
-            for row, at in self._places.of(f"{owner}("):
+            for row, at in self._places.coded(f"{owner}("):
                 if not _is_word(text[at - 1 : at]) and not text.endswith("class ", 0, at):
                     yield row
-        for row, at in self._places.of(f"{name}("):
+        for row, at in self._places.coded(f"{name}("):
             if text.endswith(".", 0, at):
                 of_self = text.endswith("self.", 0, at) and not _is_word(text[at - 6 : at - 5])
                 if bound and (of_self or name not in _COMMON):

@@ -7,6 +7,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
 
+from zerograd.static.engine.text.said import is_said
+
 
 class Places:
     """The text of a file, and the rows in which words occur."""
@@ -26,6 +28,13 @@ class Places:
         while at >= 0:
             yield bisect_right(starts, at), at
             at = text.find(word, at + 1)
+
+    def coded(self, word: str) -> Iterator[tuple[int, int]]:
+        """Yield the same of what is code, and no comment or message."""
+        for row, at in self.of(word):
+            start = self._starts[row - 1]
+            if not is_said(self.text[start : self._starts[row] - 1], at - start):
+                yield row, at
 
     def rows(self, word: str) -> list[int]:
         """Return the rows that hold the word, in order."""
