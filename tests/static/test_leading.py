@@ -102,6 +102,66 @@ def test_what_is_only_said_leads_nowhere():
     assert leading_functions(text) == {"clears", "asks", "formats"}
 
 
+def test_a_name_that_only_speaks_of_an_event_leads_nowhere():
+    text = textwrap.dedent(
+        """
+        def counts(self):
+            self.step += 1
+            self.step = 0
+            return self.step % self.every
+
+        def keeps(self):
+            self.step_store = []
+
+        def sets(args):
+            return dict(max_norm=args.clip_grad, prefetch=args.backward_prefetch)
+
+        def is_asked(p):
+            return p.requires_grad
+
+        def checkpoints(self):
+            return self.grad_checkpointing
+
+        class Double:
+            def backward(ctx, given):
+                return 2 * given
+        """
+    )
+    assert leading_functions(text) == set()
+
+
+def test_a_name_that_is_called_assigned_or_handed_on_leads_to_events():
+    text = textwrap.dedent(
+        """
+        def calls(self, loss):
+            self.backward_all(loss)
+
+        def hands_over(engine):
+            engine.run(do_backward_twice)
+
+        def do_backward_twice(loss):
+            pass
+
+        def freezes(p):
+            p.requires_grad = False
+
+        def freezes_by_name(p):
+            setattr(p, "requires_grad", False)
+
+        def binds(opt):
+            return opt.step
+
+        def updates(self):
+            self.grad_scaler.update()
+
+        def reads(p):
+            return p.grad * 2
+        """
+    )
+    functions = {line.split("(")[0][4:] for line in text.splitlines() if line.startswith("def ")}
+    assert leading_functions(text) == functions
+
+
 TRAINER = """
 import torch
 

@@ -34,6 +34,25 @@ def found(path: str, name: str, level: int = 0, roots: tuple[str, ...] = ()) -> 
     return None if other is None else other.path
 
 
+@pytest.mark.parametrize(
+    ("text", "is_read"),
+    [
+        ("def go(loss):\n    loss.backward()\n", True),
+        ("def go(fill):\n    run_backward(fill)\n", True),
+        ("norm = p.grad.norm()\n", True),
+        ("# kept for backward compatibility, and backwards too\n", False),
+        ("self.grad_checkpointing = False\n", False),
+        ("import math\n", False),
+    ],
+)
+def test_a_module_is_read_for_what_it_does_to_gradients_and_not_for_what_it_speaks_of(
+    tree: Path, text: str, is_read: bool
+) -> None:
+    write(tree, "train.py")
+    (tree / "engine.py").write_text(text)
+    assert (found("train.py", "engine") == "engine.py") is is_read
+
+
 def test_a_module_beside_the_script_is_found(tree: Path) -> None:
     write(tree, "train.py", "engine.py")
     assert found("train.py", "engine") == "engine.py"

@@ -53,9 +53,9 @@ NEVER = frozenset(
 
 # A backward that is called or named, not only defined; a step; a gradient, not autograd.grad().
 # Each pattern starts with its word: Python skips to that, and looks at what is before it there.
-_BACKWARD = re.compile(rb"backward(?:(?<=[._]backward)\b|(?<!def backward)(?<!\wbackward)\()")
+BACKWARD = re.compile(rb"backward(?:(?<=[._]backward)\b|(?<!def backward)(?<!\wbackward)\()")
 _STEP = re.compile(rb"step(?:(?<=\.step)\b|(?<=_step)\()")
-_GRAD = re.compile(rb"\.grad\b(?!\s*\()")
+GRAD = re.compile(rb"\.grad\b(?!\s*\()")
 # a step that stands alone, where a class has its clear and its backward from another file
 _OWN_STEPS = (b"mizer.step(", b"caler.step(", b"opt.step(")
 # what a loop around may call; `super().training_step(…)` is no loop
@@ -220,8 +220,8 @@ def may_train(data: bytes, words: Sequence[bytes] = ()) -> bool:
     """
     if b"zero_grad" in data:
         return True
-    goes_back = b"backward" in data and _BACKWARD.search(data)
-    if goes_back and (b"optimizer" in data or _STEP.search(data) or _GRAD.search(data)):
+    goes_back = b"backward" in data and BACKWARD.search(data)
+    if goes_back and (b"optimizer" in data or _STEP.search(data) or GRAD.search(data)):
         return True  # it steps, or has somebody else step
     if b".parameters()" in data and b"optim." in data and b"for " in data:
         return True  # it makes an optimizer and may hand it to another module's step

@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 
 from zerograd.errors import UnreadableSourceError
+from zerograd.static.files import BACKWARD, GRAD
 from zerograd.static.neighbours import MOST_BYTES, Neighbours, read_whole
 from zerograd.static.source import Source, shown_path
 
@@ -19,10 +20,7 @@ MOST_OF_A_PACKAGE = 20_000  # bytes of an __init__.py that is read for what it h
 MOST_KEPT = 64  # parsed modules held at a time: files that import each other come together
 MOST_PER_FILE = 100  # modules that the check of one file may look into
 MOST_PARENTS = 12  # folders to climb
-_WORDS = (
-    *(b"backward", b"zero_grad", b".step(", b".grad", b"unscale_"),
-    *(b"optim.", b"torch.optim", b"Optimizer"),
-)
+_WORDS = (b"zero_grad", b".step(", b"unscale_", b"optim.", b"torch.optim", b"Optimizer")
 _STAR = re.compile(rb"import\s*\*")
 # the heir of a class that trains: what it does instead may be nothing of that
 _HEIR = re.compile(rb"class (?<=\bclass )\w+\([^)\n]*(?:Train|Learn|Agent|Solver|Task)")
@@ -224,7 +222,12 @@ class Project:
 
 
 def _is_of_training(data: bytes) -> bool:
-    return any(word in data for word in _WORDS) or _HEIR.search(data) is not None
+    return (
+        any(word in data for word in _WORDS)
+        or (b"backward" in data and BACKWARD.search(data) is not None)  # no compatibility
+        or (b".grad" in data and GRAD.search(data) is not None)  # no checkpointing
+        or _HEIR.search(data) is not None
+    )
 
 
 def _hands_on(path: str, data: bytes) -> bool:

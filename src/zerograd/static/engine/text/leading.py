@@ -7,6 +7,7 @@ once, by its text: a name that is called somewhere is enough. What comments say 
 from __future__ import annotations
 
 import ast
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
@@ -19,6 +20,11 @@ GRADIENT_WORDS = ("backward", "zero_grad", ".step", ".grad", "unscale_", "clip_g
 EVENT_WORDS = (*GRADIENT_WORDS, "requires_grad")
 # what only begins like one: `self.steps`, `args.gradient_accumulation_steps`
 _LONGER = {".step": ".steps", ".grad": ".gradient_"}
+_REST = re.compile(r"\w*")
+# behind a name: it is a number, as in `self.step += 1`, `self.step % n`, `self.step = 0`
+_NUMBER = re.compile(r"\s*(?:[-+*/%]|[<>=!]=|[<>\]]|=\s*-?\d)")
+_SET = re.compile(r"\s*=(?!=)")
+_QUOTES = ("'", '"')
 # methods that everything has: a call of one says nothing
 _COMMON = frozenset(("train", "step", "eval", "forward", "update", "__init__", "__call__", "run"))
 
@@ -73,10 +79,34 @@ class LeadingLines:
 
     def _rows_of(self, word: str) -> Iterator[int]:
         """Yield the lines that hold a word of events."""
-        longer, text = _LONGER.get(word, ""), self._places.text
         for row, at in self._places.coded(word):
-            if not longer or not text.startswith(longer, at):
+            if self._is_event(word, at):
                 yield row
+
+    def _is_event(self, word: str, at: int) -> bool:
+        """May the name that holds a word, at this place of the text, be that of an event?
+
+        Not all names do what they speak of: `self.step += 1` counts, `args.clip_grad` is a
+        setting, and `if p.requires_grad` only asks.
+        """
+        text = self._places.text
+        longer = _LONGER.get(word)
+        if longer and text.startswith(longer, at):
+            return False
+        end = _REST.match(text, at + len(word)).end()  # type: ignore[union-attr]
+        if text.startswith("(", end):
+            return not text.startswith("(ctx", end)  # the backward of an operation
+        if word == "requires_grad":
+            return _SET.match(text, end) is not None or text[end : end + 1] in _QUOTES
+        whole = word.removeprefix(".")
+        start = at + len(word) - len(whole)
+        while _is_word(text[start - 1 : start]):
+            start -= 1
+        name = text[start:end]
+        if name == whole and word != "clip_grad":  # a setting, if it is not called
+            return word != ".step" or not _NUMBER.match(text, end)
+        # A longer name that is not called is a setting, unless it is handed on to be called.
+        return name.endswith("_") or "scaler" in name or f"def {name}(" in text
 
     def _calls_of(self, name: str, owner: str) -> Iterator[int]:
         """Yield the lines that call a function, or a method, of that name.
