@@ -33,6 +33,7 @@ _LISTS = frozenset(
 _DICTS = frozenset(
     ("dict", "Mapping", "MutableMapping", "OrderedDict", "defaultdict", "ModuleDict")
 )
+_BUILT_IN = frozenset(("list", "tuple", "set", "dict"))  # which no network is
 _OF_OPTIMIZERS = frozenset(("zero_grad", "step", "param_groups", "state", "state_dict", "defaults"))
 _WRAPPERS = frozenset(
     (
@@ -58,7 +59,12 @@ def is_container_of(frame: Frame, value: Value, kinds: ast.expr) -> bool | None:
     single = isinstance(value, _SINGLE) or (
         isinstance(value, Named) and is_optimizer_name(value.path)
     )
-    return False if single else None
+    return False if single or (asked <= _BUILT_IN and _is_one_network(value)) else None
+
+
+def _is_one_network(value: Value) -> bool:
+    """Is it a network, and none whose name says that it may be a list of them: `self.nets`?"""
+    return isinstance(value, Module) and not value.key.rsplit(".", 1)[-1].endswith("s")
 
 
 def _names(kinds: ast.expr) -> frozenset[str]:

@@ -9,7 +9,14 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.identity.branches import Test, branch
 from zerograd.static.engine.identity.frame import Frame, path_of
 from zerograd.static.engine.identity.ir import Block, Happening, Haze, walk
-from zerograd.static.engine.identity.values import Constant, Gradient, Optimizer, Params, Value
+from zerograd.static.engine.identity.values import (
+    Constant,
+    Gradient,
+    Optimizer,
+    Params,
+    Tested,
+    Value,
+)
 from zerograd.static.engine.text.classes import FunctionNode
 
 
@@ -96,5 +103,7 @@ def is_lacking(value: Value) -> bool:
 
 
 def is_false(value: Value | None) -> bool:
-    """Is it the constant False (or 0)?"""
+    """Is it the constant False (or 0), or `not flag` where the flag is known to be set?"""
+    if isinstance(value, Tested):
+        return value.test.kind == "never"
     return isinstance(value, Constant) and value.value is not None and not value.value
