@@ -403,6 +403,143 @@ def expected(body: str) -> str:
             """,
             id="a clear gets its own line though the same line stands further down",
         ),
+        pytest.param(
+            """
+            scaler = torch.amp.GradScaler()
+            for i, x in enumerate(data):
+                opt.zero_grad()
+                scaler.scale(model(x).sum()).backward()
+                scaler.step(opt)
+                if i < total:
+                    scheduler.step()
+                    scaler.update()
+            """,
+            """
+            scaler = torch.amp.GradScaler()
+            for i, x in enumerate(data):
+                opt.zero_grad()
+                scaler.scale(model(x).sum()).backward()
+                scaler.step(opt)
+                scaler.update()
+                if i < total:
+                    scheduler.step()
+            """,
+            id="an update leaves its condition, which would else make two",
+        ),
+        pytest.param(
+            """
+            scaler = torch.amp.GradScaler()
+            for epoch in range(9):
+                for x in data:
+                    opt.zero_grad()
+                    scaler.scale(model(x).sum()).backward()
+                    scaler.step(opt)
+                scaler.update()
+            """,
+            """
+            scaler = torch.amp.GradScaler()
+            for epoch in range(9):
+                for x in data:
+                    opt.zero_grad()
+                    scaler.scale(model(x).sum()).backward()
+                    scaler.step(opt)
+                    scaler.update()
+            """,
+            id="an update of each epoch goes to the step of each batch",
+        ),
+        pytest.param(
+            """
+            scaler = torch.amp.GradScaler()
+            other = torch.optim.SGD(critic.parameters(), lr=0.1)
+            for x in data:
+                opt.zero_grad()
+                other.zero_grad()
+                scaler.scale(critic(model(x)).sum()).backward()
+                scaler.step(opt)
+                scaler.update()
+                scaler.step(other)
+                scaler.update()
+            """,
+            """
+            scaler = torch.amp.GradScaler()
+            other = torch.optim.SGD(critic.parameters(), lr=0.1)
+            for x in data:
+                opt.zero_grad()
+                other.zero_grad()
+                scaler.scale(critic(model(x)).sum()).backward()
+                scaler.step(opt)
+                scaler.step(other)
+                scaler.update()
+            """,
+            id="of two updates the early one goes",
+        ),
+        pytest.param(
+            """
+            scaler = torch.amp.GradScaler()
+            for x in data:
+                opt.zero_grad()
+                loss = model(x).sum()
+                if not loss.isfinite():
+                    scaler.update()
+                    continue
+                scaler.scale(loss).backward()
+                scaler.step(opt)
+                scaler.update()
+            """,
+            """
+            scaler = torch.amp.GradScaler()
+            for x in data:
+                opt.zero_grad()
+                loss = model(x).sum()
+                if not loss.isfinite():
+                    continue
+                scaler.scale(loss).backward()
+                scaler.step(opt)
+                scaler.update()
+            """,
+            id="an update that has nothing to look at goes",
+        ),
+        pytest.param(
+            """
+            scaler = torch.amp.GradScaler()
+            for x in data:
+                opt.zero_grad()
+                scaler.scale(model(x).sum()).backward()
+                if clipping:
+                    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                scaler.unscale_(opt)
+                scaler.step(opt)
+                scaler.update()
+            """,
+            """
+            scaler = torch.amp.GradScaler()
+            for x in data:
+                opt.zero_grad()
+                scaler.scale(model(x).sum()).backward()
+                scaler.unscale_(opt)
+                if clipping:
+                    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                scaler.step(opt)
+                scaler.update()
+            """,
+            id="an unscale is moved before a condition, and not written twice",
+        ),
+        pytest.param(
+            """
+            for x in data:
+                model(x).sum().backward()
+                opt.step()
+                print(model.weight.grad.norm())
+            """,
+            """
+            for x in data:
+                opt.zero_grad()
+                model(x).sum().backward()
+                opt.step()
+                print(model.weight.grad.norm())
+            """,
+            id="no clear before gradients are looked at",
+        ),
     ],
 )
 def test_the_fixed_text(before: str, after: str) -> None:
@@ -491,6 +628,48 @@ def test_a_fix_that_cures_is_offered() -> None:
     source = Source.parse(BODY, "a.py")
     fixer = Fixer(lambda each: [], lambda found, each: list(found))
     assert fixer.offer(source, [finding_at(3)], [finding_at(3)])[0].fix is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        """
+        scaler = torch.amp.GradScaler()
+        def end(n):
+            if n % 2:
+                scaler.update()
+        for i, x in enumerate(data):
+            opt.zero_grad()
+            scaler.scale(model(x).sum()).backward()
+            scaler.step(opt)
+            end(i)
+        """,
+        """
+        scaler = torch.amp.GradScaler()
+        for x in data:
+            opt.zero_grad()
+            scaler.scale(model(x).sum()).backward()
+            if clipping:
+                scaler.unscale_(opt)
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(opt)
+            scaler.update()
+        """,
+        """
+        for x in data:
+            opt.zero_grad()
+            model(x).sum().backward()
+            opt.step()
+            params = [each for each in model.parameters() if each.requires_grad]
+            nn.utils.clip_grad_norm_(params, 1.0)
+        """,
+    ],
+    ids=["an update elsewhere would be a second", "a second unscale", "a name given in between"],
+)
+def test_a_fix_that_would_make_torch_raise_is_not_offered(body: str) -> None:
+    result = run((HEAD + dedent(body)).encode())
+    assert result.findings
+    assert result.fixed == {}
 
 
 def test_edits_that_overlap_are_refused() -> None:

@@ -26,6 +26,7 @@ from zerograd.static.engine.beside.forgotten import forgotten
 from zerograd.static.engine.beside.gathered import kept_while_growing
 from zerograd.static.engine.beside.hooked import clipped_in_hooks
 from zerograd.static.engine.beside.idle import idle, kept_idle, kept_unused
+from zerograd.static.engine.beside.overdone import updated_for_nothing
 from zerograd.static.engine.beside.overrun import never_set_back
 from zerograd.static.engine.beside.precision import filled_in_one_precision
 from zerograd.static.engine.beside.severed import backward_of_a_copy
@@ -72,6 +73,7 @@ BESIDE = (
     unupdated,
     tail_unupdated,
     updated_before_any_step,
+    updated_for_nothing,
     filled_in_one_precision,
     clipped_before_its_loss,
     clipped_unfilled,

@@ -18,6 +18,8 @@ def clear_after_step(scene: Scene) -> Plans:
         if not any(scene.has_call(step, name) for name in STEPS):
             continue
         anchor = scene.behind_step(step)
+        if scene.is_read_behind(anchor):
+            continue
         code = scene.clear_text()
         message = f"insert `{code}` after line {scene.line(anchor)}"
         yield message, partial(scene.layout.insert_after, anchor, code)
@@ -49,7 +51,7 @@ def _clear_after_all_steps(scene: Scene) -> Plans:
         return
     code = scene.clear_text()
     own = [scene.behind_step(step) for step in scene.steps_of_owner(scene.here)]
-    if len(own) > 1:
+    if len(own) > 1 and not any(map(scene.is_read_behind, own)):
         lines = " and ".join(str(scene.line(anchor)) for anchor in own)
         plans = [partial(scene.layout.insert_after, anchor, code) for anchor in own]
         yield f"insert `{code}` after lines {lines}", partial(together, plans)
@@ -57,7 +59,8 @@ def _clear_after_all_steps(scene: Scene) -> Plans:
     if others:
         anchor = scene.behind_step(others[-1])
         message = f"insert `{code}` after line {scene.line(anchor)}"
-        yield message, partial(scene.layout.insert_after, anchor, code)
+        if not scene.is_read_behind(anchor):
+            yield message, partial(scene.layout.insert_after, anchor, code)
 
 
 def _clear_before_backward(scene: Scene) -> Plans:
@@ -143,7 +146,8 @@ def clear_leak(scene: Scene) -> Plans:
             continue
         anchor = scene.behind_step(step)
         message = f"insert `{code}` after line {scene.line(anchor)}"
-        yield message, partial(scene.layout.insert_after, anchor, code)
+        if not scene.is_read_behind(anchor):
+            yield message, partial(scene.layout.insert_after, anchor, code)
     yield from _clear_before_backward(scene)
 
 

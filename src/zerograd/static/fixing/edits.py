@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from zerograd.errors import UnreadableSourceError
 from zerograd.lifecycle.findings import Edit
+from zerograd.static.fixing.held import is_held
 from zerograd.static.source import Source
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -97,6 +98,8 @@ class Layout:
 
     def move_after(self, statement: ast.stmt, anchor: ast.stmt) -> list[Edit]:
         """Move a statement behind another one, with the comment at its line's end."""
+        if is_held(statement, anchor, self._place):
+            raise CannotEdit
         first = self._first_of_line(anchor)
         if self._has_own_lines(statement) and first is not None and self._ends_line(anchor):
             row = anchor.end_lineno or anchor.lineno
@@ -108,6 +111,8 @@ class Layout:
         return [*insert, *self.remove(statement)]
 
     def move_before(self, statement: ast.stmt, anchor: ast.stmt) -> list[Edit]:
+        if is_held(statement, anchor, self._place):
+            raise CannotEdit
         if self._has_own_lines(statement) and self._starts_line(anchor):
             lines = self._reindented(statement, self._indent(anchor))
             content = "".join(f"{line}{self.newline}" for line in lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,6 +10,8 @@ from dataclasses import replace
 from zerograd.errors import UnreadableSourceError
 from zerograd.lifecycle.findings import Edit, Finding, Fix
 from zerograd.lifecycle.rule import Severity
+from zerograd.static.engine.text.classes import FunctionNode
+from zerograd.static.engine.text.raised import raised_in
 from zerograd.static.fixing.edits import CannotEdit, Moves, apply_edits, in_cells
 from zerograd.static.fixing.remedies import Remedy, remedies
 from zerograd.static.source import Source
@@ -85,7 +88,8 @@ class Fixer:
             # What was found on some paths only must not become certain either.
             surer = new.counted(_certain(left)) - old.counted(_certain(everything))
             key = old.key(finding)
-            if after[key] < before[key] and not after - before and not surer:
+            cured = after[key] < before[key] and not after - before and not surer
+            if cured and not _raised(changed) - _raised(source):
                 return remedy, changed, left
         return None
 
@@ -115,6 +119,18 @@ class _Names:
         if place is not None:
             return code, owner, source.path, place
         return code, owner, source.lines[row - 1].strip(), 0
+
+
+def _raised(source: Source) -> Counter[str]:
+    """Return the calls of scalers at which torch raises on some path at least, by their text."""
+    if ".update(" not in source.text:
+        return Counter()
+    functions = (each for each in ast.walk(source.tree) if isinstance(each, FunctionNode))
+    return Counter(
+        source.segment(each.call)
+        for function in (*functions, source.tree)
+        for each in raised_in(function, source)
+    )
 
 
 def _certain(findings: Sequence[Finding]) -> list[Finding]:

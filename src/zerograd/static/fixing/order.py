@@ -27,6 +27,8 @@ def move_clear(scene: Scene) -> Plans:
     steps = [each for each in steps if not scene.is_behind_data(clear, each)]
     for step in steps:
         anchor = scene.behind_step(step)
+        if scene.is_read_behind(anchor):
+            continue
         text = scene.layout.text(clear) if not hasattr(clear, "body") else "the clear"
         message = f"move `{text}` after line {scene.line(anchor)}"
         yield message, partial(scene.layout.move_after, clear, anchor)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from functools import partial
 
+from zerograd.lifecycle.findings import Edit
+from zerograd.static.fixing.edits import CannotEdit
 from zerograd.static.fixing.plans import Plans, together
 from zerograd.static.fixing.scene import Scene, is_method, unique
 
@@ -15,13 +17,15 @@ def unscale_first(scene: Scene) -> Plans:
     if clip is None or scaler is None or not scene.owner:
         return
     code = f"{scaler}.unscale_({scene.owner})"
-    late = [each for each in scene.layout.after(clip) if scene.layout.text(each) == code]
-    for unscale in late[:1]:
-        message = f"move `{code}` before line {scene.line(clip)}"
-        yield message, partial(scene.layout.move_before, unscale, clip)
+    parent = scene.layout.parent(clip)
+    places = [clip, *([parent] if isinstance(parent, ast.If) else [])]
+    for place in places:
+        late = [each for each in scene.layout.after(place) if scene.layout.text(each) == code]
+        for unscale in late[:1]:
+            message = f"move `{code}` before line {scene.line(place)}"
+            yield message, partial(scene.layout.move_before, unscale, place)
     message = f"insert `{code}` before line {scene.line(clip)}"
     yield message, partial(scene.layout.insert_before, clip, code)
-    parent = scene.layout.parent(clip)
     if isinstance(parent, ast.stmt):
         yield message, partial(scene.layout.insert_before, parent, code)
 
@@ -43,9 +47,55 @@ def update_behind(scene: Scene) -> Plans:
         ):
             last = statement
     code = f"{scaler}.update()"
+    if _may_update_later(scene, last):
+        return
+    elsewhere = [each for after in _rest(scene, last) for each in _updates_in(scene, after, code)]
     for anchor in unique([last, here]):
-        message = f"insert `{code}` after line {scene.line(anchor)}"
-        yield message, partial(scene.layout.insert_after, anchor, code)
+        insert = partial(scene.layout.insert_after, anchor, code)
+        if elsewhere:
+            lines = " and ".join(str(scene.line(each)) for each in elsewhere)
+            message = f"move `{code}` of line {lines} after line {scene.line(anchor)}"
+            removals = [partial(_dropped, scene, scene.alone(each)) for each in elsewhere]
+            yield message, partial(together, [insert, *removals])
+        yield f"insert `{code}` after line {scene.line(anchor)}", insert
+
+
+def _rest(scene: Scene, step: ast.stmt) -> list[ast.stmt]:
+    """Return what comes after a step in its function, up to another step or unscale."""
+    found: list[ast.stmt] = []
+    at: ast.AST = step
+    while isinstance(at, ast.stmt):
+        for each in scene.layout.after(at):
+            if scene.has_call(each, "step", "unscale_") and scene.is_scaler_step(each):
+                return found
+            found.append(each)
+        at = scene.layout.parent(at)
+        if isinstance(at, ast.FunctionDef | ast.AsyncFunctionDef):
+            break
+    return found
+
+
+def _updates_in(scene: Scene, statement: ast.stmt, code: str) -> list[ast.stmt]:
+    """Return the updates that stand under a condition within a statement."""
+    return [
+        each
+        for each in ast.walk(statement)
+        if isinstance(each, ast.Expr) and scene.layout.text(each) == code
+    ]
+
+
+def _may_update_later(scene: Scene, step: ast.stmt) -> bool:
+    """Does a function that is called after the step update a scaler, under a condition perhaps?"""
+    called = {
+        each.func.attr if isinstance(each.func, ast.Attribute) else scene.layout.text(each.func)
+        for after in scene.layout.after(step)
+        for each in ast.walk(after)
+        if isinstance(each, ast.Call)
+    }
+    return any(
+        isinstance(each, ast.FunctionDef) and each.name in called and scene.has_call(each, "update")
+        for each in ast.walk(scene.source.tree)
+    )
 
 
 def through_scaler(scene: Scene) -> Plans:
@@ -90,4 +140,14 @@ def update_last(scene: Scene) -> Plans:
         yield message, partial(scene.layout.move_after, update, step)
     if scalers and any(is_method(each, "update") for each in following):
         # a second update stands in the right place already
-        yield "remove the early update", partial(scene.layout.remove, update)
+        yield "remove the early update", partial(_dropped, scene, update)
+    if not scalers:
+        yield "remove the update that finds nothing", partial(_dropped, scene, update)
+
+
+def _dropped(scene: Scene, statement: ast.stmt) -> list[Edit]:
+    """Take a statement out for good; what its comments say would be lost with it."""
+    rows = scene.source.lines[statement.lineno - 1 : statement.end_lineno]
+    if any("#" in row for row in rows):
+        raise CannotEdit
+    return scene.layout.remove(statement)

@@ -11,6 +11,7 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.static.fixing.edits import Layout
 from zerograd.static.source import Source
 
+_GRADIENT = re.compile(r"\.grad\b(?!\s*=\s*None|(?:\.data)?\.(?:zero_|fill_|detach_)\()")
 _READIES = re.compile(r"(^|\.)(unscale_|clip_grad\w*)$")
 # words for the parts of what one step is for
 _PARTS = ("micro", "chunk", "split", "accum", "part", "view", "task", "mini", "sub", "batch_size")
@@ -122,6 +123,39 @@ class Scene:
             return following[0]
         return step
 
+    def is_read_behind(self, anchor: ast.stmt) -> bool:
+        """Are gradients looked at after it, in the same round, before another loss fills them?
+
+        A clear put there would leave nothing to look at, or None.
+        """
+        at: ast.AST = anchor
+        while isinstance(at, ast.stmt):
+            for each in self.layout.after(at):
+                if self.has_call(each, "backward", "manual_backward"):
+                    return False
+                if self._reads_gradients(each):
+                    return True
+            at = self.layout.parent(at)
+            if isinstance(at, ast.For | ast.AsyncFor | ast.While | ast.FunctionDef):
+                return False
+        return False
+
+    def _reads_gradients(self, statement: ast.stmt) -> bool:
+        if _GRADIENT.search(self.layout.text(statement)):
+            return True
+        called = {
+            each.func.attr if isinstance(each.func, ast.Attribute) else self.layout.text(each.func)
+            for each in ast.walk(statement)
+            if isinstance(each, ast.Call)
+        }
+        return any(
+            isinstance(each, ast.FunctionDef)
+            and each.name in called
+            and _GRADIENT.search(self.layout.text(each)) is not None
+            and not self.has_call(each, "backward")
+            for each in ast.walk(self.source.tree)
+        )
+
     def is_scaler_step(self, step: ast.stmt) -> bool:
         return any(call.args for call in self.calls(step, "step"))
 
@@ -149,6 +183,12 @@ class Scene:
             if isinstance(parent, ast.For):
                 return parent if self._over_parameters(parent) else clear
             at = parent
+
+    def alone(self, statement: ast.stmt) -> ast.stmt:
+        """Return the condition that a statement is all there is under, else the statement."""
+        parent = self.layout.parent(statement)
+        only = isinstance(parent, ast.If) and len(parent.body) == 1 and not parent.orelse
+        return parent if only and isinstance(parent, ast.If) else statement
 
     def _over_parameters(self, loop: ast.For) -> bool:
         text = self.layout.text(loop.iter)
