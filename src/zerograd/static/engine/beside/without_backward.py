@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
-from zerograd.static.engine.identity.acting import acts
+from zerograd.static.engine.identity.acting import COMMENTS, acts
+from zerograd.static.engine.identity.endings import is_empty
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.stores import statements_in
@@ -71,7 +72,8 @@ def _keeps_a_loss(program: Program, function: FunctionNode, line: int) -> bool:
         target.id
         for each in statements_in(function.body)
         if isinstance(each, ast.Assign) and each.lineno < line and _is_loss(program, each.value)
-        for target in each.targets
+        for given in each.targets
+        for target in (given.elts if isinstance(given, ast.Tuple) else [given])
         if isinstance(target, ast.Name) and "loss" in target.id.lower()
     }
     if not losses:
@@ -102,7 +104,23 @@ def _is_loss(program: Program, value: ast.expr) -> bool:
     last = name.rsplit(".", 1)[-1]
     if name.startswith(("F.", "torch.nn.functional.", "nn.functional.")):
         return "loss" in last or "entropy" in last
-    return is_loss_name(last) and f"def {last}(" not in program.main.source.text
+    return is_loss_name(last) and _only_computes(program, name, frozenset())
+
+
+def _only_computes(program: Program, path: str, asked: frozenset[str]) -> bool:
+    """Is it torch's, or so written in this file that nothing in it goes back?"""
+    unit, name = program.main, path.rsplit(".", 1)[-1]
+    written = [each for each in unit.functions_saying(f"def {name}(") if each.name == name]
+    if not written or name in asked:
+        return name in asked or f"def {name}(" not in unit.source.text
+    for each in written:
+        code = COMMENTS.sub("", unit.text_of(each))
+        called = {path_of(call.func) for call in ast.walk(each) if isinstance(call, ast.Call)}
+        if is_empty(each) or _FILLS.search(code) or acts(code, unit):
+            return False
+        if not all(_only_computes(program, one, asked | {name}) for one in called):
+            return False
+    return True
 
 
 def _goes_back(program: Program, value: ast.expr) -> bool:
