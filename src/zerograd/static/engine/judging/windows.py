@@ -227,12 +227,12 @@ def _wrong_guard(window: Window) -> tuple[str, str] | None:
         spared = "one" if start is None else guards.left_out(table)
         verb = "lets it through" if denied else "holds"
         return f"{verb} at every micro-batch but {spared} of a window", right
-    if window.within != window.sides:
-        return None  # the last round is let through as well: who thought of that may mean the first
     if start is None or _names_first(window, name) or _is_an_engines(window):
         return None
     if start == 1 and guards.is_one_early(table):
         return "is off by one: the counter starts at 1", right
+    if window.within != window.sides:
+        return None  # the last round is let through as well: who thought of that may mean the first
     if _steps_first(window):
         return None
     if start == 0 and guards.is_at_first(table) and _looks_like_a_window(window):
@@ -304,11 +304,14 @@ def _counter(window: Window) -> tuple[ast.expr | None, int | None]:
 
 
 def _names_first(window: Window, name: str) -> bool:
-    """Does another condition around the step speak of the counter, as `i > 0` does?"""
+    """Does another condition around the step speak of the counter, as `i > 0` does?
+
+    One that lets the step through where the guard does not, `or i == last`, says nothing of it.
+    """
     return any(
         re.search(rf"\b{re.escape(name)}\b", key.split("|", 1)[0])
         for key in window.step.guards
-        if key != window.guard
+        if key != window.guard and not (key.startswith("either(") and window.guard in key)
     )
 
 
