@@ -10,6 +10,9 @@ from zerograd.lifecycle.state import BucketState
 NEVER_SCALED = (
     "the loss goes backward unscaled, but {scaler}.step({owner}) divides its gradients by the scale"
 )
+SCALED_NONE = (
+    "the loss goes backward unscaled, and {scaler} has scaled none: {scaler}.step({owner}) raises"
+)
 SCALE_IT = "write {scaler}.scale(…).backward()"
 # And one more: the scaler believes that what comes next has been unscaled already.
 UNSCALED_AFTER = (

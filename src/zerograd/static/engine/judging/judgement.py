@@ -14,7 +14,6 @@ from zerograd.lifecycle.verdicts import Literal, Verdict, judge_set
 from zerograd.rules import BY_CODE
 from zerograd.rules.lost_gradient import too_soon
 from zerograd.rules.scaler_bypassed import (
-    NEVER_SCALED,
     SCALE_IT,
     STEPPED_PAST,
     UNSCALE_BEFORE,
@@ -55,8 +54,7 @@ from zerograd.static.engine.judging.unscaled import (
     is_of_apex,
     is_unscaled_after_its_step,
     is_unscaled_too_late,
-    maybe_unscaled_loss,
-    unscaled_loss,
+    stepped_unscaled,
 )
 from zerograd.static.engine.judging.vain import (
     CLIPPED_AFTER_CLEAR,
@@ -166,11 +164,9 @@ class Judgement(Leaks):
         if sure.isdisjoint(("ZG101", "ZG402")):
             leaked = list(self._leaked(node))
             yield from leaked or self._works_against(node)
-        loss = unscaled_loss(node, self._buckets, self._flow)
-        is_certain = loss is not None
-        loss = loss or maybe_unscaled_loss(node, self._buckets, self._flow)
-        if loss is not None:
-            yield self._bypassed(node, loss.spot, NEVER_SCALED, SCALE_IT, is_certain)
+        bare = stepped_unscaled(node, self._buckets, self._flow)
+        if bare is not None:
+            yield self._bypassed(node, bare.loss.spot, bare.message, SCALE_IT, bare.certain)
 
     def _still_awaiting(self) -> Iterable[Finding]:
         """ZG302 on some path: the last step through a scaler is followed by no update."""

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.state import BucketState, Phase
 from zerograd.lifecycle.verdicts import Literal
+from zerograd.rules.scaler_bypassed import NEVER_SCALED, SCALED_NONE
 from zerograd.rules.scaler_bypassed import RULE as SCALER_BYPASSED
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening
 from zerograd.static.engine.judging.emptiness import only_moves_a_schedule
-from zerograd.static.engine.text.words import clips_by_name
+from zerograd.static.engine.text.words import clips_by_name, is_loss_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.flow.buckets import Buckets
@@ -36,7 +37,32 @@ def is_of_apex(clip: Happening) -> bool:
     )
 
 
-def unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happening | None:
+class Unscaled(NamedTuple):
+    """A loss that a scaler steps on, and that it has not scaled."""
+
+    loss: Happening
+    message: str
+    certain: bool
+
+
+def stepped_unscaled(step: Happening, buckets: Buckets, flow: Flow) -> Unscaled | None:
+    """Return the loss that the scaler which steps has not scaled, if there is one."""
+    loss = _unscaled_loss(step, buckets, flow)
+    certain = loss is not None
+    loss = loss or _maybe_unscaled_loss(step, buckets, flow)
+    if loss is None:
+        return None
+    made_here = "GradScaler(" in step.unit.source.text and not _scales(step)
+    return Unscaled(loss, SCALED_NONE if made_here else NEVER_SCALED, certain)
+
+
+def _scales(step: Happening) -> bool:
+    """Does anything in the file scale a loss?"""
+    lines = step.unit.source.lines
+    return any("scal" in line and _SCALING.search(line.split("#", 1)[0]) for line in lines)
+
+
+def _unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happening | None:
     """Return the backward of a loss that the scaler which steps has never scaled.
 
     Nothing in the file scales anything, and the scaler was made there; or it is handed in, and
@@ -46,7 +72,7 @@ def unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happening | 
     source = step.unit.source
     if not step.scaler or not ("GradScaler(" in source.text or _is_only_stepped(step)):
         return None
-    if any("scal" in line and _SCALING.search(line.split("#", 1)[0]) for line in source.lines):
+    if _scales(step):
         return None
     mine = set(step.event.buckets)
     losses = [
@@ -55,7 +81,7 @@ def unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happening | 
         if each.kind is EventKind.BACKWARD and each.event and mine & set(each.event.buckets)
     ]
     plain = all(
-        each.sure
+        (each.sure or (_goes_plainly_back(each) and _is_made_and_stepped(step)))
         and each.unit is step.unit
         and each.loop is step.loop
         and isinstance(each.node, ast.Call)
@@ -72,16 +98,26 @@ def unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happening | 
     return before[-1] if before and plain else None
 
 
-def _is_only_stepped(step: Happening) -> bool:
-    """Is the scaler one of mixed precision, updated here, and given to no other call?"""
+def _goes_plainly_back(loss: Happening) -> bool:
+    """`loss.backward()`: whatever gave that loss, a network of elsewhere say, no scaler has."""
+    func = loss.node.func if isinstance(loss.node, ast.Call) else None
+    return isinstance(func, ast.Attribute) and is_loss_name(path_of(func.value))
+
+
+def _is_made_and_stepped(step: Happening) -> bool:
+    """Is the scaler made here, always on, and given to nobody who could scale with it?"""
     text = step.unit.source.text
-    node = step.node
-    if "autocast" not in text or not isinstance(node, ast.Call):
-        return False
-    path = path_of(node.func).rpartition(".")[0]
-    if not path or f"{path}.update(" not in text:
-        return False
-    return not any(
+    path = _scaler_of(step)
+    made = re.search(rf"(?m)^[ \t]*{re.escape(path)} *= *[\w.]*GradScaler\(", text)
+    return bool(path) and made is not None and "enabled" not in text and not _is_given(step, path)
+
+
+def _scaler_of(step: Happening) -> str:
+    return path_of(step.node.func).rpartition(".")[0] if isinstance(step.node, ast.Call) else ""
+
+
+def _is_given(step: Happening, path: str) -> bool:
+    return any(
         path_of(given) == path
         for each in ast.walk(step.unit.source.tree)
         if isinstance(each, ast.Call)
@@ -89,7 +125,16 @@ def _is_only_stepped(step: Happening) -> bool:
     )
 
 
-def maybe_unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happening | None:
+def _is_only_stepped(step: Happening) -> bool:
+    """Is the scaler one of mixed precision, updated here, and given to no other call?"""
+    text = step.unit.source.text
+    if "autocast" not in text:
+        return False
+    path = _scaler_of(step)
+    return bool(path) and f"{path}.update(" in text and not _is_given(step, path)
+
+
+def _maybe_unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happening | None:
     """Return the backward of a loss that the scaler which steps has not scaled as far as is seen.
 
     Others are scaled in the file, and this one may be in a way that is not seen. Where the
