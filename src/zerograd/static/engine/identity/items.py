@@ -18,6 +18,7 @@ from zerograd.static.engine.identity.values import (
     Several,
     Tensor,
     Value,
+    apart,
     leaves_of,
 )
 
@@ -85,6 +86,7 @@ def _is_typical(frame: Frame, row: Several) -> bool:
 
 def put_item(row: Several, index: Value, item: Value) -> None:
     """`actions[i] = actor(x)`: it stands in the place of another, or of one of the others."""
+    item = apart(item, row)
     place = index.value if isinstance(index, Constant) else None
     if isinstance(place, int) and -len(row.items) <= place < len(row.items) and not row.open:
         row.items[place] = item
@@ -107,21 +109,23 @@ def items_by(frame: Frame, base: Several | Mapping, name: str, arguments: Argume
         if name in ("get", "pop") and isinstance(first, Constant):
             return base.items.get(first.value, NOTHING)
         if name == "setdefault" and isinstance(first, Constant):
-            return base.items.setdefault(first.value, arguments.all()[-1])
+            return base.items.setdefault(first.value, apart(arguments.all()[-1], base))
         if name == "update":
-            base.items.update(first.items if isinstance(first, Mapping) else {})
-            base.items.update(arguments.named)
+            new: dict[object, Value] = dict(first.items) if isinstance(first, Mapping) else {}
+            new.update(arguments.named)
+            base.items.update({key: apart(each, base) for key, each in new.items()})
             frame.program.keep(base)
         return NOTHING
     if name == "append" and arguments.positional:
-        item = appended(frame, first)
+        item = apart(appended(frame, first), base)
         # made on one branch or on another, it is appended once
         if not (isinstance(item, Optimizer) and item.ident in {e.ident for e in base.items}):
             base.items.append(item)
             frame.program.keep(item)
             base.open = base.open or _is_typical(frame, base)
     elif name == "extend" and arguments.positional:
-        base.items.extend(first.items if isinstance(first, Several) else [first])
+        more = first.items if isinstance(first, Several) else [first]
+        base.items.extend([apart(each, base) for each in more])
     elif name == "sort" and depend_on_order(base):
         base.items[:], base.open = [NOTHING], True
     elif name == "values":  # of a dict whose keys are not known

@@ -362,4 +362,21 @@ def leaves_of(value: Value, depth: int = 0) -> Sequence[Value]:
     return [leaf for item in items for leaf in leaves_of(item, depth + 1)] if depth < 5 else ()
 
 
+def apart(item: Value, whole: Value) -> Value:
+    """Return what may be put into a list or a dict: nothing, where it would come to hold itself.
+
+    `losses.append(losses)` is a slip of the pen that Python allows, and what is in such a list
+    has no end.
+    """
+    return NOTHING if _is_within(whole, item) else item
+
+
+def _is_within(value: Value, item: Value) -> bool:
+    if isinstance(item, Several):
+        return item is value or any(_is_within(value, each) for each in item.items)
+    if type(item) is Mapping:
+        return item is value or any(_is_within(value, each) for each in item.items.values())
+    return False
+
+
 CONTAINERS = frozenset[type[Value]]((Several, Mapping))

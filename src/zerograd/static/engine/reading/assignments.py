@@ -31,6 +31,7 @@ from zerograd.static.engine.identity.values import (
     Successor,
     Tensor,
     Value,
+    apart,
 )
 from zerograd.static.engine.reading.binding import bind
 from zerograd.static.engine.reading.emit import emit, is_false
@@ -240,7 +241,8 @@ def assign_augmented(frame: Frame, node: ast.AugAssign) -> None:
     if isinstance(target, ast.Name):
         current = frame.lookup(target.id)
         if isinstance(current, Several) and isinstance(node.op, ast.Add):
-            current.items.extend(value.items if isinstance(value, Several) else [value])
+            more = value.items if isinstance(value, Several) else [value]
+            current.items.extend([apart(each, current) for each in more])
             return
         if isinstance(current, Params) and isinstance(node.op, ast.Add):
             frame.assign(target.id, Params(current.keys | keys_of(value)))

@@ -27,6 +27,7 @@ from zerograd.static.engine.identity.values import (
     Several,
     Tensor,
     Value,
+    apart,
 )
 from zerograd.static.engine.reading.expressions import evaluate, place_of
 from zerograd.static.engine.reading.given import assign_gradient, peek
@@ -63,7 +64,7 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
                 named = on_one_branch(program, before, named)
             owner.attributes[target.attr] = named
         elif type(owner) is Mapping:  # a namespace
-            owner.items[target.attr] = named
+            owner.items[target.attr] = apart(named, owner)
         elif isinstance(owner, Module | Named | Class):
             key = owner.path if isinstance(owner, Named) else getattr(owner, "key", owner.ident)
             program.attach(key, target.attr, named)
@@ -83,7 +84,7 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
             _leave_behind(frame, owner.items.get(place), value)
             known = isinstance(index, Constant)  # also where a function is handed the key
             path = f"{path_of(target.value)}[{place!r}]" if known else path_of(target)
-            owner.items[place] = program.christened(frame, value, path)
+            owner.items[place] = program.christened(frame, apart(value, owner), path)
         elif isinstance(owner, Named) and isinstance(value, Optimizer):
             program.christened(frame, value, path_of(target))
         elif isinstance(owner, Several) and isinstance(value, Module | Optimizer | Instance):

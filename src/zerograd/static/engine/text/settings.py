@@ -1,4 +1,4 @@
-"""Settings of a program by the name of an optimizer: `opt = parser.parse_args()`."""
+"""Settings of a program by the name of an optimizer: `opt = parser.parse_args()`, `opt["lr"]`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,26 @@ _OF_OPTIMIZERS = frozenset(
 )
 
 
+# what a dict has too
+_OF_DICTS = frozenset(("items", "values", "update"))
+
+
 def are_settings(text: str, path: str) -> bool:
-    """Is a thing asked for several settings, and for nothing that an optimizer has?"""
-    name = path.rsplit(".", 1)[-1].split("@", 1)[0]
+    """Is a thing asked for several settings, and for nothing that an optimizer has?
+
+    >>> are_settings("net(opt.width, opt.depth)", "opt"), are_settings("opt.step()", "opt")
+    (True, False)
+    >>> are_settings("net(opt['width'], opt['depth'])", "opt['width']")
+    True
+    >>> are_settings("opt['d'].step(); opt['g'].step()", "opt['d']")
+    False
+    """
+    name = path.partition("[")[0].rsplit(".", 1)[-1].split("@", 1)[0]
     if name not in _NAMES:
         return False
     asked = set(re.findall(rf"\b{name}\.(\w+)", text))
-    return len(asked) > 1 and asked.isdisjoint(_OF_OPTIMIZERS)
+    if len(asked) > 1 and asked.isdisjoint(_OF_OPTIMIZERS):
+        return True
+    items = re.findall(rf"\b{name}\[[\"'](\w+)[\"']\](?:\[[^]]*\])*(?:\.(\w+))?", text)
+    asked = (asked | {attribute for _, attribute in items}) - _OF_DICTS
+    return len({key for key, _ in items}) > 1 and asked.isdisjoint(_OF_OPTIMIZERS)
