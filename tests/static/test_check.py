@@ -161,6 +161,20 @@ def test_a_fault_of_ours_costs_one_file_only(tree: Path, monkeypatch: pytest.Mon
     assert "Traceback" in result.crashes[0]
 
 
+@pytest.mark.parametrize(("more", "is_ours"), [("", True), (" + ".join(["x"] * 3000), False)])
+def test_who_goes_round_and_round_in_code_that_is_not_deep_is_at_fault(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, more: str, is_ours: bool
+) -> None:
+    (tree / "a.py").write_text(f"{WRONG}    total = {more or 0}\n")
+
+    def endless(self: Checker, source: object, settings: object) -> object:
+        return endless(self, source, settings)
+
+    monkeypatch.setattr(module.Checker, "everything", endless)
+    result = check_paths(["."])
+    assert (len(result.crashes), len(result.problems)) == ((1, 0) if is_ours else (0, 1))
+
+
 def test_nothing_that_is_read_is_run(tree: Path) -> None:
     (tree / "evil.py").write_text("open('ran', 'w')\n" + WRONG)
     (tree / "train.py").write_text("import evil\n" + WRONG)

@@ -13,7 +13,7 @@ from zerograd.lifecycle.findings import Finding, in_order
 from zerograd.lifecycle.rule import Rule
 from zerograd.static.allow import Use, apply_allowances
 from zerograd.static.checked import Checked, Fixed
-from zerograd.static.depth import with_room
+from zerograd.static.depth import is_deep, with_room
 from zerograd.static.files import find_files, may_train, read_bytes
 from zerograd.static.garbage import Sweeper
 from zerograd.static.project import Project
@@ -69,6 +69,7 @@ class Checker:
         """Return what came of one file; faults of the file and of ours are part of that."""
         settings = self.settings.of(os.path.dirname(path))
         result = Checked(files=1, analysed=1, paths={path})
+        source = None
         try:
             source = Source.read(data, shown_path(path))
             result.problems += source.problems
@@ -77,7 +78,9 @@ class Checker:
             self._judge(source, settings, result)
         except UnreadableSourceError as problem:
             return Checked(problems=[str(problem)])
-        except RecursionError:
+        except RecursionError as fault:
+            if source is not None and not is_deep(source.tree):
+                return Checked(files=1, crashes=[_crash(path, fault)])  # it goes round and round
             return Checked(problems=[f"{path}: not checked, it is nested too deeply"])
         except Exception as fault:  # ours: told with its traceback, and the rest still checked
             return Checked(files=1, crashes=[_crash(path, fault)])

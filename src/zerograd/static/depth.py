@@ -6,6 +6,7 @@ long. Python itself runs such files, so they have to be checked too.
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Callable
 from typing import TypeVar
@@ -14,6 +15,7 @@ Result = TypeVar("Result")
 
 DEEP_LIMIT = 20_000  # frames
 DEEP_STACK = 256 * 1024 * 1024  # bytes of address space; only touched pages cost memory
+DEEP_TREE = 500  # levels, each of which takes several frames to follow
 
 
 def with_room(work: Callable[[], Result]) -> Result:
@@ -25,6 +27,16 @@ def with_room(work: Callable[[], Result]) -> Result:
         return work()
     except RecursionError:
         return _in_a_deep_thread(work)
+
+
+def is_deep(tree: ast.AST) -> bool:
+    """Is a tree so deep that following it may take more frames than there are?"""
+    level = [tree]
+    for _ in range(DEEP_TREE):
+        level = [each for node in level for each in ast.iter_child_nodes(node)]
+        if not level:
+            return False
+    return True
 
 
 def _in_a_deep_thread(work: Callable[[], Result]) -> Result:
