@@ -148,7 +148,7 @@ class Project:
         """Return the folders in which a top-level import of a file in `folder` is looked for."""
         bases = self._bases.get(folder)
         if bases is None:
-            found = [folder, *self._up_to_root(folder), *self._given]
+            found = [folder, *self._up_to_root(folder), self._package_root(folder), *self._given]
             bases = self._bases[folder] = tuple(dict.fromkeys(found))
         return bases
 
@@ -158,11 +158,7 @@ class Project:
         Where nothing marks a project's root, only the package's root is safe to
         use: the folders above hold other people's things.
         """
-        for _ in range(MOST_PARENTS):
-            if "__init__.py" not in self._listing(folder):
-                break
-            folder = os.path.dirname(folder)
-        package_root = folder
+        package_root = folder = self._package_root(folder, marked=True)
         found: list[str] = []
         for _ in range(MOST_PARENTS):
             names = self._listing(folder)
@@ -173,6 +169,17 @@ class Project:
                 return found
             folder = os.path.dirname(folder)
         return [package_root]
+
+    def _package_root(self, folder: str, *, marked: bool = False) -> str:
+        """Return the folder that holds the outermost package around; with `marked`, no further up
+        than a project's root, which is one, though it may hold an `__init__.py` as well.
+        """
+        for _ in range(MOST_PARENTS):
+            names = self._listing(folder)
+            if "__init__.py" not in names or (marked and names & _ROOT_MARKS):
+                break
+            folder = os.path.dirname(folder)
+        return folder
 
     def _module_file(self, base: str, parts: list[str]) -> str | None:
         """Return the file of a dotted module below `base`: `a/b/__init__.py`, else `a/b.py`."""
