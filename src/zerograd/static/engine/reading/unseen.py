@@ -268,6 +268,21 @@ def _is_repeated(frame: Frame) -> bool:
     return frame.node is not None and not _has_loop(frame.node)
 
 
+def _is_record(frame: Frame, name: str, arguments: Arguments) -> bool:
+    """Is it, for all one sees, made to hold what a network gave: `StateAction(state, action)`?
+
+    Who runs a network on that goes back to who made the action. What is made of a network, or
+    from a loss, does things of its own with it.
+    """
+    return (
+        name[:1].isupper()
+        and not frame.program.holds(arguments)
+        and not arguments.optimizers()
+        and not is_loss_name(name)
+        and not is_network_name(name)
+    )
+
+
 def take_loss(frame: Frame, name: str, arguments: Arguments) -> None:
     """`runner.go(loss)`: who is handed a loss, and asked for nothing, may send it back."""
     if not frame.bare or notes_down(words_of(name)) or is_reading(name):
@@ -345,7 +360,8 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
     modules_called = frozenset([each.key for each in arguments.leaves() if type(each) is Module])
     makes = name[:1].isupper() or not _NETWORKS.isdisjoint(words)
     computed = arguments.computed()
-    if makes:
+    held = isinstance(computed, Tensor) and bool(computed.deps)
+    if makes and not (held and _is_record(frame, name, arguments)):
         return WRAPPED if computed is not NOTHING or frame.program.holds(arguments) else MADE
     if isinstance(computed, Tensor):
         return Tensor(
