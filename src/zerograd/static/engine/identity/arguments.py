@@ -23,6 +23,7 @@ from zerograd.static.engine.identity.values import (
     Tensor,
     Value,
     leaves_of,
+    read_in,
 )
 from zerograd.static.engine.text.settings import are_settings
 from zerograd.static.engine.text.words import is_model_name, is_optimizer_name
@@ -196,6 +197,7 @@ class Arguments:
                 scaler=one.scaler,
                 averaged=one.averaged,
                 leaves=one.leaves,
+                read=one.read,
             )
             made.choice = one.choice
             return made
@@ -205,6 +207,7 @@ class Arguments:
             scaler=next((each.scaler for each in tensors if each.scaler), ""),
             averaged=any(each.averaged for each in tensors),
             leaves=frozenset(leaves).union(*(each.leaves for each in tensors)),
+            read=read_in(tensors),
         )
 
 

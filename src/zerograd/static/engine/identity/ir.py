@@ -54,6 +54,7 @@ class Happening(Node):
         "node",
         "optimizer",
         "partial",
+        "read",
         "rescues",
         "scaler",
         "scope",
@@ -84,6 +85,7 @@ class Happening(Node):
         leaf: bool = False,
         averaged: bool = False,
         through: frozenset[str] = frozenset(),
+        read: frozenset[str] = frozenset(),
         lender: frozenset[str] = frozenset(),
         spares: tuple[frozenset[str], ...] = (),
     ) -> None:
@@ -103,6 +105,7 @@ class Happening(Node):
         self.averaged = averaged
         self.lender = lender  # ASSIGN: whose gradients it is given, as they are
         self.through = through  # BACKWARD: what the loss comes through, frozen networks too
+        self.read = read  # BACKWARD: networks of which it comes through the named parts alone
         self.guards: frozenset[str] = frozenset()  # atoms of the branches around it
         self.inner: frozenset[str] = frozenset()  # those of branches inside its innermost loop
         self.frames: frozenset[int] = frozenset()  # the functions that were open around it

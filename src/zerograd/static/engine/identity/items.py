@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.identity.arguments import Arguments
@@ -23,6 +22,8 @@ from zerograd.static.engine.identity.values import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from zerograd.static.engine.identity.frame import Frame
 
 MOST_MAPPED = 6  # items of a known list that a mapped function is called with
@@ -55,14 +56,14 @@ def depend_on_order(several: Several) -> bool:
     return len(acting) > 1
 
 
-def mapped(frame: Frame, node: ast.Call, function: Function, columns: list[Value]) -> Value:
+def mapped(call: Callable[[Arguments], Value], columns: list[Value]) -> Value:
     """`map(function, items)` calls the function with each of them, one row after another."""
     known = [items_of(each) for each in columns]
     length = min((len(items) for items, _ in known), default=0)
     results: list[Value] = []
     for number in range(min(length, MOST_MAPPED)):
         given = Arguments([items[number] for items, _ in known], {})
-        results.append(frame.program.invoke(frame, node, function, given))
+        results.append(call(given))
     return Several(results, any(open_ended for _, open_ended in known))
 
 

@@ -21,6 +21,7 @@ from zerograd.static.engine.identity.values import (
     Tested,
     Value,
     leaves_of,
+    read_in,
 )
 
 _FRAME = re.compile(r"@\d+")
@@ -92,6 +93,7 @@ def joined(values: list[Value]) -> Value:
             scaler=_same_scaler(tensors, len(known)),
             averaged=any(value.averaged for value in tensors),
             leaves=frozenset().union(*(value.leaves for value in tensors)),
+            read=read_in(tensors),
         )
     if all(isinstance(value, Constant | Tested) for value in known):
         return NOTHING  # one truth or another
@@ -155,6 +157,11 @@ def _either_optimizer(optimizers: list[Optimizer]) -> Optimizer:
     either.made = all(each.made for each in optimizers)
     either.clears_itself = any(each.clears_itself for each in optimizers)
     either.vague = frozenset().union(*(each.vague for each in optimizers))
+    either.picks = {  # whichever it is, it has a part
+        key: [picks for each in optimizers for picks in each.picks[key]]
+        for key in optimizers[0].picks
+        if all(key in each.picks for each in optimizers)
+    }
     return either
 
 

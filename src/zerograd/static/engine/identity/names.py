@@ -156,13 +156,31 @@ class Names(Objects):
         Such modules are not read with the others; that of a loss is, once it is handed a
         network: `losses.adversarial(D, fake)`; and that of a loop, once it is handed an optimizer.
         """
-        path = path_of(called).split(".")
+        found = self._in_plain_module(unit, path_of(called))
+        if found is None or found[1] not in found[0].functions:
+            return None
+        other, name = found
+        return Function(other.functions[name], other)
+
+    def plain_class(self, unit: Unit, path: str) -> Class | None:
+        """Return a class of the project from such a module: of a network, say."""
+        found = self._in_plain_module(unit, path)
+        if found is None or found[1] not in found[0].classes:
+            return None
+        other, name = found
+        return Class(other.classes[name])
+
+    def _in_plain_module(self, unit: Unit, called: str) -> tuple[Unit, str] | None:
+        """Return the module that something is imported from, and its name there."""
+        path = called.split(".")
         if path[0] not in unit.imports or self.project is None:
             return None
         module, level, inner = unit.imports[path[0]]
+        if _is_known(module, level, inner):
+            return None
         *parts, name = (each for each in (*module.split("."), inner, *path[1:]) if each)
         other = self._other_unit(unit, ".".join(parts), level, plain=True)
-        return Function(other.functions[name], other) if other and name in other.functions else None
+        return (other, name) if other is not None else None
 
     def _other_unit(
         self, unit: Unit, module: str, level: int, *, plain: bool = False, giving: str = ""

@@ -79,6 +79,15 @@ def picks_in(source: Value) -> dict[str, list[frozenset[Pick]]]:
     return {key: picks for key, picks in found.items() if any(picks) or key in parts}
 
 
+def are_all(picks: Sequence[frozenset[Pick]]) -> bool:
+    """Do the parts make up the whole: those for which a test holds, and those for which not?
+
+    One optimizer of weights that decay and of those that do not has them all.
+    """
+    alone = {pick for each in picks if len(each) == 1 for pick in each}
+    return any((text, not truth) in alone for text, truth in alone)
+
+
 def parted(optimizers: Iterable[Optimizer]) -> dict[tuple[str, str], str]:
     """Return the bucket that each optimizer has of a network which several share out.
 

@@ -7,7 +7,7 @@ be told is `Named`: it keeps the path by which the user's code calls it, so that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -253,9 +253,13 @@ class Accelerator(Value):
 
 
 class Tensor(Value):
-    """What was computed from some buckets; not `sure` where others may come in unseen."""
+    """What was computed from some buckets; not `sure` where others may come in unseen.
 
-    __slots__ = ("averaged", "choice", "deps", "leaves", "scaler", "sure")
+    `read` are the networks of which the forward was read: of these it comes through the parts that
+    are named beside them.
+    """
+
+    __slots__ = ("averaged", "choice", "deps", "leaves", "read", "scaler", "sure")
 
     def __init__(
         self,
@@ -265,8 +269,10 @@ class Tensor(Value):
         scaler: str = "",
         averaged: bool = False,
         leaves: frozenset[str] = frozenset(),
+        read: frozenset[str] = frozenset(),
     ) -> None:
         self.deps = deps
+        self.read = read
         self.sure = sure
         self.scaler = scaler
         self.averaged = averaged
@@ -276,7 +282,12 @@ class Tensor(Value):
     def with_scaler(self, scaler: str) -> Tensor:
         """Return it with a scaler's factor in it, whichever of two it is."""
         made = Tensor(
-            self.deps, sure=self.sure, scaler=scaler, averaged=self.averaged, leaves=self.leaves
+            self.deps,
+            sure=self.sure,
+            scaler=scaler,
+            averaged=self.averaged,
+            leaves=self.leaves,
+            read=self.read,
         )
         if self.choice is not None:
             test, one, other = self.choice
@@ -295,7 +306,14 @@ class Tensor(Value):
     def ident(self) -> str:
         test = self.choice[0].key if self.choice is not None else ""
         marks = f"{self.sure}{self.scaler}{self.averaged}{test}"
-        return f"t:{sorted(self.deps)}{marks}{sorted(self.leaves)}"
+        return f"t:{sorted(self.deps)}{marks}{sorted(self.leaves)}{sorted(self.read)}"
+
+
+def read_in(tensors: Iterable[Tensor]) -> frozenset[str]:
+    """Return the networks that what is computed from these comes through as their forwards show."""
+    held = [*tensors]
+    read = frozenset[str]().union(*(each.read for each in held))
+    return read.difference(*(each.deps - each.read for each in held)) if read else read
 
 
 class Successor(Tensor):

@@ -31,6 +31,32 @@ def takes_some_outputs(one: Happening, other: Happening, networks: set[str]) -> 
     return bool(taken) and not has_all
 
 
+def take_other_ways(one: Happening, other: Happening, networks: set[str]) -> bool:
+    """Are the networks of these names told to do one thing for the one, another for the other?
+
+    `net(x, mode="a")` and `net(x, mode="b")` may well go through other parts of it.
+    """
+    names = {network.rpartition(".")[2] for network in networks}
+    first, second = (
+        {
+            _told(call)
+            for call, _ in _taken(each, assignments_around(each))
+            if path_of(call.func).rpartition(".")[2] in names
+        }
+        for each in (one, other)
+    )
+    return bool(first) and bool(second) and first.isdisjoint(second)
+
+
+def _told(call: ast.Call) -> frozenset[str]:
+    """Return the constants that a call hands over, by name or by place."""
+    given = [(str(place), each) for place, each in enumerate(call.args)]
+    given += [(each.arg or "", each.value) for each in call.keywords]
+    return frozenset(
+        f"{name}={each.value!r}" for name, each in given if isinstance(each, ast.Constant)
+    )
+
+
 def take_other_outputs(one: Happening, other: Happening) -> bool:
     """Do two losses come from one call, and share nothing of what it gives?"""
     if one.unit is not other.unit or one.scope != other.scope:

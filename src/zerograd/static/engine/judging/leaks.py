@@ -15,8 +15,13 @@ from zerograd.lifecycle.verdicts import Literal
 from zerograd.rules.leaked_gradient import in_window
 from zerograd.static.engine.flow.steppers import loops_around
 from zerograd.static.engine.identity.ir import Happening
-from zerograd.static.engine.identity.keys import covers, is_within, spelled
-from zerograd.static.engine.judging.dealt import take_other_outputs, takes_some_outputs
+from zerograd.static.engine.identity.keys import covers, is_within, spelled, touches
+from zerograd.static.engine.identity.picks import are_all
+from zerograd.static.engine.judging.dealt import (
+    take_other_outputs,
+    take_other_ways,
+    takes_some_outputs,
+)
 from zerograd.static.engine.judging.opposed import SEPARATE, Opposed
 from zerograd.static.engine.judging.telling import Telling
 from zerograd.static.engine.text.words import OPTIMIZER_WORDS, is_loss_name, words_of
@@ -59,6 +64,7 @@ class Leaks(Telling):
                 meant = meant or "toggle_optimizer(" in node.unit.source.text
                 meant = meant or self._is_parted(bucket)
                 meant = meant or (left is not None and self._is_dealt_out(bucket, left))
+                meant = meant or (left is not None and self._is_spared(bucket, left.left.spot))
                 meant = meant or (left is not None and self._is_only_moved(node, left))
                 # In a loop the first round is not like the others; outside there is no other.
                 known = bool(judged) or node.loop is None
@@ -151,17 +157,35 @@ class Leaks(Telling):
         """
         owners = [self._buckets.optimizers[owner] for owner in self._buckets.owners_of(bucket)]
         return bucket in self._buckets.parts or (
-            len(owners) > 1 and any(each.picks for each in owners)
+            len(owners) > 1
+            and any(not are_all(picks) for each in owners for picks in each.picks.values())
         )
 
     def _is_dealt_out(self, bucket: str, left: Suspicion) -> bool:
-        """Is it a part of a network, and did that loss take other outputs of the whole?"""
+        """Is it a part of a network, and was that loss another output, or way, of the whole?"""
         first, second = (self._buckets.backward_at(each.spot) for each in (left.left, left.own))
         keys = (first.keys if first is not None else None) or frozenset[str]()
         if first is None or second is None or any(is_within(key, bucket) for key in keys):
             return False
         wholes = {spelled(key) for key in keys if covers(key, bucket)}
-        return takes_some_outputs(first, second, wholes) or take_other_outputs(first, second)
+        return (
+            takes_some_outputs(first, second, wholes)
+            or take_other_outputs(first, second)
+            or take_other_ways(first, second, wholes)
+        )
+
+    def _is_spared(self, bucket: str, loss: Spot) -> bool:
+        """Is it a part of a network whose forward was read, and through which no loss there comes?
+
+        `vae(x, of_discriminator=True)` goes through both parts of the network, and cuts one off.
+        """
+        return any(
+            each.kind is EventKind.BACKWARD
+            and each.spot == loss
+            and any(key != bucket and covers(key, bucket) for key in each.read)
+            and not any(touches(key, bucket) for key in (each.keys or frozenset()) - each.read)
+            for each in self._buckets.happenings
+        )
 
     def _is_only_moved(self, step: Happening, left: Suspicion) -> bool:
         """Was nothing else stepped than some of its own weights, by hand, for a look from there?

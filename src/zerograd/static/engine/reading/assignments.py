@@ -58,6 +58,8 @@ def assign(frame: Frame, node: ast.Assign) -> None:
     if type(node.value) is not ast.Call:
         if _makes_networks(frame, node, value):
             value = MADE
+        if type(node.value) is ast.Name:
+            _become_part(frame, node.targets[0], node.value.id, value)
         for target in node.targets:
             _store(frame, node, target, value, node.value)
         return
@@ -77,6 +79,23 @@ def assign(frame: Frame, node: ast.Assign) -> None:
             _store(frame, node, target, value, node.value)
             if made and (node.value.args or node.value.keywords) and path_of(target):
                 _derive(frame, target, node.value)
+
+
+def _become_part(frame: Frame, target: ast.expr, name: str, value: Value) -> None:
+    """`self.net = net` where a network is made: from then on both are names of its part.
+
+    Else an optimizer that is made here over `net.parameters()` would hold another one.
+    """
+    if type(target) is not ast.Attribute or not isinstance(value, Named | Module):
+        return
+    owner = peek(frame, target.value)
+    if not isinstance(owner, Instance) or not frame.program.is_module(owner.cls):
+        return
+    asked = rf"(?<![\w.]){name}\.(?:\w+\.)*(?:\w+_)?parameters\("
+    if re.search(asked, frame.unit.source.text):
+        bind(frame, target, value)
+        part = frame.program.attribute(frame, owner, target.attr)
+        frame.locals[name] = part if isinstance(part, Module) else value
 
 
 def _derive(frame: Frame, target: ast.expr, made: ast.Call) -> None:

@@ -55,6 +55,7 @@ from zerograd.static.engine.reading.callees import (
 )
 from zerograd.static.engine.reading.clips import clip, clip_by_name
 from zerograd.static.engine.reading.construct import external_call
+from zerograd.static.engine.reading.forwards import as_read, cuts
 from zerograd.static.engine.reading.gradients import gradient_method, set_gradient, sets_gradient
 from zerograd.static.engine.reading.implied import handed_through
 from zerograd.static.engine.reading.scalers import hand_scaler, run_scaler, scaler_method
@@ -67,7 +68,7 @@ from zerograd.static.engine.reading.training import (
     optimizer_method,
     step,
 )
-from zerograd.static.engine.reading.unseen import are_apart, forward, inherited, unseen
+from zerograd.static.engine.reading.unseen import forward, inherited, unseen
 from zerograd.static.engine.reading.wrappers import by_wrapper
 from zerograd.static.engine.text.doing import is_emptying
 from zerograd.static.engine.text.methods import OF_MODULES
@@ -210,8 +211,8 @@ def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Val
     if path == "super" and isinstance(frame.self_value, Instance) and frame.owner is not None:
         return Super(frame.self_value, frame.owner)
     function, *columns = arguments.positional or [NOTHING]
-    if path == "map" and isinstance(function, Function):
-        return mapped(frame, node, function, columns)
+    if path == "map" and isinstance(function, Function | Instance | Module):
+        return mapped(lambda given: _call_one(frame, node, function, given), columns)
     if path == "setattr" and sets_gradient(arguments):
         set_gradient(frame, node, arguments)
         return NOTHING
@@ -254,26 +255,32 @@ _BUILTINS = frozenset(
 )
 
 
+def _call_one(
+    frame: Frame, node: ast.Call, callee: Function | Instance | Module, arguments: Arguments
+) -> Value:
+    if isinstance(callee, Function):
+        return frame.program.invoke(frame, node, callee, arguments)
+    if isinstance(callee, Instance):
+        return _call_instance(frame, node, callee, arguments)
+    return forward(frame, keys_of(callee), arguments)
+
+
 def _call_instance(frame: Frame, node: ast.Call, callee: Instance, arguments: Arguments) -> Value:
     program = frame.program
     if program.is_module(callee.cls):
         method = program.method(callee, "forward")
         if method is not None and method.unit.has_events(method.node):
-            program.invoke(frame, node, method, arguments)  # a loss that goes back itself
-        elif method is not None and program.has_several_optimizers and _cuts(method, arguments):
+            given = program.invoke(frame, node, method, arguments)  # a loss that goes back itself
+            if program.has_several_optimizers:
+                return as_read(forward(frame, keys_of(callee), arguments), given, callee)
+        elif method is not None and program.has_several_optimizers and cuts(method, arguments):
             given = program.invoke(frame, node, method, arguments)
-            if type(given) is Tensor and given.sure and given.deps:  # whom does it cut off?
-                return Arguments([given, Tensor(frozenset((callee.key,)))], {}).computed()
-        return forward(frame, frozenset((callee.key,)), arguments)
+            return as_read(forward(frame, keys_of(callee), arguments), given, callee)
+        return forward(frame, keys_of(callee), arguments)
     method = program.method(callee, "__call__")
     if method is not None:
         return program.invoke(frame, node, method, arguments)
     return unseen(frame, callee.cls.name, arguments, callee)
-
-
-def _cuts(method: Function, arguments: Arguments) -> bool:
-    text = method.unit.text_of(method.node)
-    return "detach" in text or "no_grad" in text or are_apart(arguments)
 
 
 def _method(frame: Frame, node: ast.Call, base: Value, name: str) -> Value:

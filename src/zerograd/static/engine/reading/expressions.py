@@ -174,6 +174,8 @@ def _binary(frame: Frame, node: ast.BinOp) -> Value:
             return Several([*left.items, *right.items], left.open or right.open)
         if isinstance(left, Params | Several) and isinstance(right, Params | Several):
             return Params(keys_of(left) | keys_of(right))
+    if type(node.op) is ast.Sub and isinstance(left, Params) and isinstance(right, Params):
+        return left.some(lacks=True)  # sets of them: those of one that are not the other's
     value = NOTHING
     if type(left) in MAY_COMPUTE or type(right) in MAY_COMPUTE:
         value = tensor_of([left, right])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from zerograd.static.engine.identity.answering import class_of_parameter
 from zerograd.static.engine.identity.arguments import Arguments
@@ -95,6 +96,8 @@ def _annotated(frame: Frame, function: Function, name: str) -> Value | None:
             found = program.global_value(function.unit, annotation.id)
         else:
             found = None
+        if not isinstance(found, Class) and _is_shared_out(function, name):
+            found = program.plain_class(function.unit, path_of(annotation)) or found
         if isinstance(found, Class):
             if program.is_optimizer(found.unit) or program.is_written_out(found.unit):
                 return program.named_optimizer(name)
@@ -114,6 +117,17 @@ def _annotated(frame: Frame, function: Function, name: str) -> Value | None:
             if dotted.rsplit(".", 1)[-1] in ("Fabric", "Accelerator"):
                 return Accelerator(window=dotted.endswith("Accelerator"))
     return None
+
+
+def _is_shared_out(function: Function, name: str) -> bool:
+    """Are parameters of its parts asked for, by whoever gives each an optimizer of its own?
+
+    Which of them a loss comes through, the network's own forward shows.
+    """
+    text = function.unit.text_of(function.node)
+    return f"{name}." in text and bool(
+        re.search(rf"(?<![\w.]){name}\.(?:\w+\.parameters|\w+_parameters)\(", text)
+    )
 
 
 def _default(parameters: ast.arguments, name: str) -> ast.expr | None:

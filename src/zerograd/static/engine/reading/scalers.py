@@ -16,6 +16,7 @@ from zerograd.static.engine.identity.values import (
     Tensor,
     Value,
     leaves_of,
+    read_in,
 )
 from zerograd.static.engine.reading.emit import emit
 from zerograd.static.engine.reading.training import fill, step
@@ -74,6 +75,7 @@ def _method_when_on(
             scaler=scaler.key,
             averaged=any(each.averaged for each in tensors),
             leaves=frozenset().union(*(each.leaves for each in tensors)),
+            read=read_in(tensors),
         )
     if name == "step":
         named_at = node.args[0] if node.args else node

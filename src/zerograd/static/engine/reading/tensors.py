@@ -95,7 +95,7 @@ def tensor_method(
             )
         return base
     if isinstance(base, Params):
-        return base
+        return base.some(lacks=True) if name == "difference" else base
     return Arguments([base, *arguments.all()], {}).computed()
 
 

@@ -175,6 +175,9 @@ def thing_method(
     if name in SILENT and not (name == "log" and isinstance(base, Tensor | Leaf)):
         return NOTHING
     if name in CUTS:
+        holder = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if name == "detach_" and isinstance(base, Tensor) and isinstance(holder, ast.Name):
+            frame.locals[holder.id] = Tensor()  # cut off where it stands
         return Tensor()
     if fills_by_name(name):
         fill(frame, node, NOTHING, Arguments.none())  # forward_backward_step and its kin

@@ -26,6 +26,7 @@ from zerograd.static.engine.identity.values import (
     Tensor,
     Value,
     leaves_of,
+    read_in,
 )
 from zerograd.static.engine.reading.applied import APPLIES
 from zerograd.static.engine.reading.clips import clip
@@ -90,7 +91,8 @@ def fill(frame: Frame, node: ast.AST, loss: Value, arguments: Arguments) -> None
         keys = keys_of(inputs)
         losses = [each.only_to(keys) for each in losses]
         deps, sure = keys, True
-    _go_back(frame, node, losses, deps, sure=sure, scaler=scaler, averaged=averaged)
+    read = read_in(losses)
+    _go_back(frame, node, losses, deps, sure=sure, scaler=scaler, averaged=averaged, read=read)
 
 
 def manual_backward(frame: Frame, node: ast.Call, arguments: Arguments) -> None:
@@ -115,7 +117,7 @@ def _go_back(
     blocks: list[Block] = []
     for each in either:
         outer, frame.out = frame.out, []
-        own = {**what, "sure": each.sure, "scaler": each.scaler}
+        own = {**what, "sure": each.sure, "scaler": each.scaler, "read": each.read}
         _go_back(frame, node, [each], each.deps | each.leaves, **own)
         blocks.append(frame.out)
         frame.out = outer

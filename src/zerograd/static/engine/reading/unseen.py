@@ -77,14 +77,19 @@ def forward(frame: Frame, keys: frozenset[str], arguments: Arguments) -> Value:
     if isinstance(computed, Tensor) and computed.deps:
         deps -= frame.program.frozen
     sure, scaler = True, ""
-    averaged, leaves = False, frozenset[str]()
+    averaged, leaves, read = False, frozenset[str](), frozenset[str]()
     if isinstance(computed, Tensor):
         deps, sure, scaler = deps | computed.deps, computed.sure, computed.scaler
-        averaged, leaves = computed.averaged, computed.leaves
+        averaged, leaves, read = computed.averaged, computed.leaves, computed.read - keys
         cut = _may_cut(frame, keys, arguments)
         deps, sure = deps - cut, sure and not cut
     return Tensor(
-        deps - kept, sure=sure and not kept, scaler=scaler, averaged=averaged, leaves=leaves
+        deps - kept,
+        sure=sure and not kept,
+        scaler=scaler,
+        averaged=averaged,
+        leaves=leaves,
+        read=read,
     )
 
 
@@ -370,5 +375,6 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
             scaler=computed.scaler,
             averaged=computed.averaged,
             leaves=computed.leaves,
+            read=computed.read,
         )
     return Tensor(modules_called, sure=False) if modules_called else NOTHING
