@@ -176,7 +176,12 @@ class Flow:
                     for pair in after[bucket]
                     if self._transitions.is_spent(pair[0], node.empty)
                 }
-                after[bucket] = (after[bucket] - used) | self._forgotten(frozenset(used))
+                left = after[bucket] - used
+                concerned = frozenset(used)
+                if node.whole:
+                    after[bucket] = left | self._forgotten(concerned)
+                else:
+                    after[bucket] = left | self._hazed(concerned, node.doubt)
             elif node.whole:
                 after[bucket] = self._forgotten(after[bucket])
             else:

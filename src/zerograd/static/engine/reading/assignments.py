@@ -242,7 +242,8 @@ def assign_augmented(frame: Frame, node: ast.AugAssign) -> None:
         value = evaluate(frame, node.value)
         touch(frame, target, Gradient(owner))
         if isinstance(node.op, ast.Add):
-            frame.emit(Haze(keys_of(owner), whole=False))  # filled by hand
+            # Filled by hand: what a backward has put there, and no step has used, is there still.
+            frame.emit(Haze(keys_of(owner), whole=False, spent=True, empty=True))
         if isinstance(node.op, ast.Mult | ast.Div) and not is_false(value):
             by_hand = holds_the_scale(frame, node.value)
             frame.emit(Haze(keys_of(owner), whole=True, spent=not by_hand))

@@ -47,7 +47,8 @@ def gradient_method(
     elif name in _OVERWRITES and not wipes:
         emit(frame, EventKind.ASSIGN, node, keys=keys_of(gradient.of))
     elif adds:
-        frame.emit(Haze(keys_of(gradient.of), whole=False))  # filled by hand
+        # Filled by hand: what a backward has put there, and no step has used, is there still.
+        frame.emit(Haze(keys_of(gradient.of), whole=False, spent=True, empty=True))
     elif name in ("mul_", "div_") and not wipes:
         by_hand = any(holds_the_scale(frame, each) for each in node.args)
         frame.emit(Haze(keys_of(gradient.of), whole=True, spent=not by_hand))
