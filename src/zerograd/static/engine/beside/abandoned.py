@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from zerograd.static.engine.identity.unit import Unit
     from zerograd.static.engine.reading.program import Program
 
+_TOLD = frozenset(("ZG203", "ZG501"))
+NOT_HERE = "{owner} is cleared in every iteration, but not stepped in this loop"
+
 # Who looks at gradients, measures, or has others train, has no need of a step.
 _OTHERWISE = re.compile(
-    r"\.grad\b|_hook\(|timeit|perf_counter|profil|benchmark|synchronize\(|memory_|deepspeed"
+    r"\.grad\b(?!\.(?:data\.)?zero_\(|\s+is\b)|_hook\(|timeit|perf_counter|profil|benchmark|synchronize\(|memory_|deepspeed"
     r"|def test_|autograd|optimizer_step|apply_grad|step\w*\s*=|minimize\("
 )
 # what is called for its own sake and leaves weights alone
@@ -44,7 +47,7 @@ def never_stepped(program: Program, told: Collection[Finding]) -> Iterator[Findi
     text = unit.source.text
     if ".zero_grad(" not in text or ".backward(" not in text:
         return
-    lines = {each.spot.line for each in told if each.rule.code == "ZG203"}
+    lines = {each.spot.line for each in told if each.rule.code in _TOLD and each.certain}
     for loop in unit.loops():
         for clear in _cleared(loop.body):
             owner = path_of(clear.func).removesuffix(".zero_grad")
@@ -52,7 +55,8 @@ def never_stepped(program: Program, told: Collection[Finding]) -> Iterator[Findi
             if spot.line not in lines and _is_left_alone(unit, loop, owner):
                 if _OTHERWISE.search(text):  # asked late: it is slow, and few come to it
                     return
-                yield _finding(program, owner, clear)
+                stepped = f"{owner.rsplit('.', 1)[-1]}.step" in text
+                yield _finding(program, owner, clear, NOT_HERE if stepped else NEVER_STEPPED)
 
 
 def _cleared(body: list[ast.stmt]) -> list[ast.Call]:
@@ -80,13 +84,42 @@ def _done(body: list[ast.stmt]) -> Iterator[ast.Call]:
 def _is_left_alone(unit: Unit, loop: ast.For | ast.While, owner: str) -> bool:
     """Is nothing in the loop such that it could step: by its name, or by being handed it?"""
     name = owner.rsplit(".", 1)[-1]
-    if f"{name}.step" in unit.source.text or acts(_without_backward(unit.text_of(loop)), unit):
+    if acts(_without_backward(unit.text_of(loop)), unit):
+        return False
+    if f"{name}.step" in unit.source.text and not _is_stepped_apart(unit, loop, name):
         return False
     for each in statements_in(loop.body):
         call = each.value if isinstance(each, ast.Expr) else None
         if isinstance(call, ast.Call) and not _only_looks(call):
             return False
     return not any(is_used(each, {name}, set()) for each in ast.walk(_outermost(unit, loop)))
+
+
+def _is_stepped_apart(unit: Unit, loop: ast.For | ast.While, name: str) -> bool:
+    """Is each step of it for losses of its own: in a loop, or function, that clears and goes back?
+
+    None of the functions that step is called in this loop.
+    """
+    first, last = loop.lineno, loop.end_lineno or 0
+    lines = [row for row, each in enumerate(unit.source.lines, 1) if f"{name}.step" in each]
+    for line in lines:
+        around: list[ast.AST] = [*unit.functions_around(line)]
+        called = (getattr(each, "name", "") for each in around)
+        if any(f"{each}(" in unit.text_of(loop) for each in called):
+            return False
+        around += [each for each in unit.loops() if each.lineno <= line <= (each.end_lineno or 0)]
+        closest = max(around, key=lambda each: getattr(each, "lineno", 0), default=None)
+        if closest is None or _holds(closest, first, last):
+            return False
+        text = unit.text_of(closest)
+        if f"{name}.zero_grad(" not in text or ".backward(" not in text:
+            return False
+    return bool(lines)
+
+
+def _holds(outer: ast.AST, first: int, last: int) -> bool:
+    lines = getattr(outer, "lineno", 0), getattr(outer, "end_lineno", 0)
+    return lines[0] <= first and last <= lines[1]
 
 
 def _outermost(unit: Unit, loop: ast.For | ast.While) -> ast.AST:
@@ -105,16 +138,18 @@ def _only_looks(call: ast.Call) -> bool:
     last = path.rsplit(".", 1)[-1]
     if last == "step":
         return is_scheduler_name(path.rsplit(".", 1)[0])
+    if last == "zero_" and ".grad." in path:
+        return True  # of some weights: what is left has no step either
     return last in _LOOKS or "log" in words_of(last)
 
 
-def _finding(program: Program, owner: str, clear: ast.Call) -> Finding:
+def _finding(program: Program, owner: str, clear: ast.Call, message: str) -> Finding:
     rule = BY_CODE["ZG203"]
     names = {"owner": owner}
     return Finding(
         rule=rule,
         spot=program.main.source.spot(clear),
-        message=NEVER_STEPPED.format_map(names),  # what the loss fills was not asked
+        message=message.format_map(names),  # what the loss fills was not asked
         advice=rule.advice.format_map(names),
         owner=owner,
     )

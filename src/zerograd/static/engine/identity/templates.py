@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from zerograd.static.engine.reading.program import Program
 
 # What such a loop is read for. Who else calls the steps may update a scaler for them.
-OF_INHERITED = frozenset(("ZG101", "ZG102", "ZG401", "ZG501"))
+OF_INHERITED = frozenset(("ZG101", "ZG102", "ZG203", "ZG401", "ZG501"))
 
 _OWN_CALL = re.compile(r"\bself\.(\w+)\s*\(")
 

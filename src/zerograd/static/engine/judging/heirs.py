@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.identity.endings import is_empty
 from zerograd.static.engine.text.stores import statements_in
 
 if TYPE_CHECKING:
-    from zerograd.static.engine.identity.ir import Loop
+    from zerograd.static.engine.identity.ir import Happening, Loop
     from zerograd.static.engine.identity.unit import Unit
+    from zerograd.static.engine.reading.program import Program
+    from zerograd.static.engine.text.classes import ClassUnit, FunctionNode
+
+_OWN_CALL = re.compile(r"\bself\.(\w+)\s*\(")
 
 
 def is_left_to_heirs(unit: Unit, loop: Loop | None) -> bool:
@@ -36,6 +41,30 @@ def is_left_to_heirs(unit: Unit, loop: Loop | None) -> bool:
         ):
             return True
     return False
+
+
+def asks_heirs(program: Program, clear: Happening) -> bool:
+    """Does the method of a clear, or the loop around it, call one of the object that is empty yet?
+
+    An heir that writes it may step there.
+    """
+    unit = clear.unit
+    around = unit.functions_around(clear.spot.line)
+    owners = [each for each in unit.classes.values() if around and _has(each, around[-1])]
+    if not owners:
+        return False
+    loop = clear.loop.text if clear.loop is not None else ""
+    called = set(_OWN_CALL.findall(f"{unit.text_of(around[-1])}\n{loop}"))
+    written = [each.methods for each in program.lineage(owners[0])]
+    return any(
+        all(is_empty(methods[name]) for methods in written if name in methods)
+        for name in called
+        if any(name in methods for methods in written)
+    )
+
+
+def _has(cls: ClassUnit, method: FunctionNode) -> bool:
+    return any(each is method for each in cls.methods.values())
 
 
 def _takes(call: ast.Call, names: set[str]) -> bool:

@@ -13,11 +13,13 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.flow.filled import is_filled, without_comments
+from zerograd.static.engine.identity.elsewhere import asks_above
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import FILLS, Happening
 from zerograd.static.engine.identity.keys import touches
 from zerograd.static.engine.identity.shown import code_of, in_rounds, name_of
 from zerograd.static.engine.identity.taken import is_taken_by_hand
+from zerograd.static.engine.judging.heirs import asks_heirs
 from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.engine.text.words import is_scheduler_name, words_of
@@ -79,7 +81,7 @@ def unused(
         needed = _needed(node, own, flow, fixed)
         instead = any(_is_without_scheduler(each, program, atoms) for each in needed)
         handed = Handed.TO_A_CLASS if own and not instead else _handed_on(program, node, own)
-        if handed is not Handed.AWAY:
+        if handed is not Handed.AWAY and not asks_heirs(program, node):
             told.add(optimizer.key)  # say it once
             text = without_comments(node.unit.source.lines)
             certain = handed is Handed.TO_NOBODY and not _measures(text) and not program.entrusted
@@ -314,13 +316,15 @@ def _handed_on(program: Program, node: Happening, steps: list[Happening]) -> Han
     if elsewhere and not (around and _binds(around[-1], node.name)):
         places.append((node.optimizer.key, parts_of(tree)))
     listed = {id(each.iter) for each in statements if isinstance(each, ast.For)}
+    stepped |= _overridden(program, node, around[-1]) if around else set()
+    settled = listed | stepped
     for known, kinds, handed in (
         (followed, (), Handed.TO_NOBODY),
         (followed | classes, (), Handed.TO_A_CLASS),
         (followed | classes, _DISPLAYS, Handed.TO_A_LIST),
     ):
         if not any(
-            id(each) not in listed | stepped
+            id(each) not in settled
             and not isinstance(each, kinds)
             and is_used(each, {_last(name)}, known)
             for name, inside in places
@@ -329,6 +333,15 @@ def _handed_on(program: Program, node: Happening, steps: list[Happening]) -> Han
         ):
             return handed
     return Handed.AWAY
+
+
+def _overridden(program: Program, node: Happening, method: FunctionNode) -> set[int]:
+    """Return what stands in the methods above this one that it takes the place of: none is run."""
+    owners = [each for each in node.unit.classes.values() if method in each.methods.values()]
+    if not owners or asks_above(node.unit.text_of(method), method.name):
+        return set()
+    above = [each.methods.get(method.name) for each in program.lineage(owners[0])[1:]]
+    return {id(part) for each in above if each is not None for part in ast.walk(each)}
 
 
 def _binds(function: FunctionNode, name: str) -> bool:
