@@ -30,6 +30,7 @@ from zerograd.static.engine.beside.overdone import updated_for_nothing
 from zerograd.static.engine.beside.overrun import never_set_back
 from zerograd.static.engine.beside.precision import filled_in_one_precision
 from zerograd.static.engine.beside.severed import backward_of_a_copy
+from zerograd.static.engine.beside.slipped import slipped_into_a_branch
 from zerograd.static.engine.beside.tails import tail_unupdated
 from zerograd.static.engine.beside.unfilled import clipped_unfilled
 from zerograd.static.engine.beside.unstepped import updated_before_any_step
@@ -44,6 +45,7 @@ from zerograd.static.engine.flow.marks import mark_guards
 from zerograd.static.engine.flow.rounds import Cycle, cycle_of
 from zerograd.static.engine.identity.ir import Attempt, Branch, Loop, Node, Scope, walk
 from zerograd.static.engine.identity.progress import TooLong
+from zerograd.static.engine.judging.doubled import doubled
 from zerograd.static.engine.judging.entrusted import without_entrusted
 from zerograd.static.engine.judging.judgement import Judgement
 from zerograd.static.engine.judging.leftover import left_over
@@ -52,6 +54,7 @@ from zerograd.static.engine.judging.passed import told_once
 from zerograd.static.engine.judging.poisoned import poisoned
 from zerograd.static.engine.judging.unused import unused
 from zerograd.static.engine.judging.vain import clipped_before_its_loss
+from zerograd.static.engine.judging.wasted import wasted
 from zerograd.static.engine.judging.windows import window_findings
 from zerograd.static.engine.reading.counters import edges_of, once_only
 from zerograd.static.engine.reading.program import Program
@@ -119,6 +122,7 @@ def _findings(program: Program) -> Outcome:
     for rule in BESIDE:
         findings.extend(rule(program))
     findings.extend(never_stepped(program, findings))
+    findings = slipped_into_a_branch(program, findings)
     findings.extend(backward_of_a_copy(program))
     findings.extend(computed_used(program, findings))
     findings = without_nameless(program, without_entrusted(program, findings))
@@ -165,13 +169,15 @@ def _judge(program: Program, root: Root) -> list[Finding]:
     judged = told_once(list(judgement.findings()), buckets)
     if left_out:
         return judged  # what is done in every round was not seen
-    return [
+    found = [
         *judged,
         *window_findings(program, buckets, flow, atoms),
         *unused(program, buckets, flow, atoms),
         *poisoned(program, buckets, flow, atoms),
         *left_over(buckets, flow, program.entrances),
+        *doubled(buckets, flow, atoms),
     ]
+    return [*found, *wasted(buckets, flow, found)]
 
 
 def _ways(

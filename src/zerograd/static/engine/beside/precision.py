@@ -39,7 +39,7 @@ def filled_in_one_precision(program: Program) -> Iterator[Finding]:
     """Yield the steps after such a backward, where nothing else in the function goes back."""
     unit = program.main
     for function in unit.functions_saying(".backward("):
-        for block in _blocks(function.body):
+        for block in blocks(function.body):
             for at, part in enumerate(block):
                 if not isinstance(part, ast.If) or not _is_of_precision(part):
                     continue
@@ -47,14 +47,14 @@ def filled_in_one_precision(program: Program) -> Iterator[Finding]:
                 if ".backward(" not in body or ".step(" in body or leaves(unit, part.body):
                     continue
                 rest = "\n".join(map(unit.text_of, function.body)).replace(body, "")
-                if _FILLING.search(_CLEARING.sub("", rest)) or not _computes(function, part):
+                if may_fill(rest) or not _computes(function, part):
                     continue
                 for later in block[at + 1 :]:
                     for call in _steps(later, ast.dump(part.test)):
                         yield _finding(program, call, unit.source.segment(part.test))
 
 
-def _blocks(body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
+def blocks(body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
     """Yield a block and all inside it, but for those of functions and classes."""
     yield body
     for each in body:
@@ -62,7 +62,12 @@ def _blocks(body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
             for name in ("body", "orelse", "finalbody"):
                 inner = getattr(each, name, None)
                 if inner:
-                    yield from _blocks(inner)
+                    yield from blocks(inner)
+
+
+def may_fill(text: str) -> bool:
+    """Does it call something that by its name goes back, or trains?"""
+    return _FILLING.search(_CLEARING.sub("", text)) is not None
 
 
 def _is_of_precision(node: ast.If) -> bool:

@@ -1,0 +1,226 @@
+"""ZG102: a loss that goes backward in each round, and that a clear throws away on every path.
+
+    opt.step()
+    other_loss.backward()  # and the next round begins with opt.zero_grad()
+
+The loop steps on another loss of the same weights, so its step finds something. What this one has
+filled, no step ever uses.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.events import EventKind
+from zerograd.lifecycle.findings import Finding, TrailStep
+from zerograd.rules import BY_CODE
+from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.identity.ir import Happening
+from zerograd.static.engine.identity.keys import spelled, touches
+from zerograd.static.engine.identity.shown import code_of, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from zerograd.lifecycle.state import BucketState
+    from zerograd.static.engine.flow.buckets import Buckets
+    from zerograd.static.engine.flow.flow import Flow
+
+AFTER = "this backward() comes after {owner}.step(), and what it fills is cleared before the next"
+BEFORE = "{owner} is cleared between a backward() and the step, so that loss is lost"
+_KINDS = (EventKind.BACKWARD, EventKind.ASSIGN, EventKind.STEP, EventKind.CLEAR)
+# what is called so clears, or switches gradients on and off, and reads none
+_HARMLESS = re.compile(
+    r"zero_grad\w*|\w*no_grad|\w*enable_grad\w*|requires_grad\w*|clip_grad\w*|grad_accum\w*"
+    r"|gradient_accum\w*|accum\w*_grad\w*|max_grad\w*|grad_clip\w*|grad_scaler|GradScaler"
+)
+# Who looks at gradients, or measures, goes back for that alone.
+_OTHERWISE = re.compile(
+    r"grad|hook|fisher|importance|sensitiv|salien|attribution|profil|timeit|perf_counter"
+    r"|synchronize\(|benchmark(?! = )|memory_|def test_",
+    re.IGNORECASE,
+)
+
+
+def wasted(buckets: Buckets, flow: Flow, told: Collection[Finding]) -> Iterator[Finding]:
+    """Yield the losses of a loop that surely fill what it steps on, and that no step uses.
+
+    Args:
+        told: what was found already: of those weights, this may be another view of it.
+    """
+    losses = [each for each in buckets.happenings if _is_plain(each)]
+    if len(losses) < 2:
+        return  # most roots
+    spoken = {each.owner for each in told if each.certain}
+    used: set[str] | None = None
+    for loss in losses:
+        pair = _cleared_and_stepped(loss, losses, buckets)
+        if pair is None:
+            continue
+        used = _used(buckets, flow) if used is None else used
+        clear, step = pair
+        if _id_of(loss) in used or name_of(step) in spoken:
+            continue
+        if _is_found(loss, clear, flow) and not _is_for_reading(loss):
+            yield _finding(loss, clear, step, buckets)
+            return
+
+
+def _is_plain(each: Happening) -> bool:
+    return (
+        each.kind is EventKind.BACKWARD
+        and each.event is not None
+        and each.loop is not None
+        and each.sure
+        and bool(each.keys)
+        and not each.leaf
+        and not each.rescues
+    )
+
+
+def _cleared_and_stepped(
+    loss: Happening, losses: list[Happening], buckets: Buckets
+) -> tuple[Happening, Happening] | None:
+    """Return the clear after a loss, round the loop if need be, and a step on all that it fills."""
+    assert loss.event is not None and loss.loop is not None
+    filled = set(loss.event.buckets)
+    keys = loss.keys or ()
+    if not filled or not all(any(touches(key, bucket) for key in keys) for bucket in filled):
+        return None  # it may well be about something else
+    here = [
+        each
+        for each in buckets.happenings
+        if each.kind in _KINDS
+        and each.event is not None
+        and not filled.isdisjoint((*each.event.buckets, *each.partial))
+    ]
+    beyond = [each for each in here if each.loop is not loss.loop]
+    here = [each for each in here if each.loop is loss.loop]
+    if any(each.kind is not EventKind.CLEAR for each in beyond):
+        return None
+    if any(each.frames != loss.frames for each in here):
+        return None
+    steps = [each for each in here if each.kind is EventKind.STEP]
+    if any(each.optimizer is None or each.optimizer.picked for each in steps):
+        return None
+    at = here.index(loss)
+    later = here[at + 1 :] if loss.loop.pseudo else here[at + 1 :] + here[:at]
+    nearest = next((each for each in later if each.kind is not EventKind.BACKWARD), None)
+    if nearest is None or nearest.kind is not EventKind.CLEAR or nearest.rescues:
+        return None
+    assert nearest.event is not None
+    needed = nearest.guards <= loss.guards and nearest.behind <= loss.behind
+    own = [each for each in steps if filled <= set(each.event.buckets)]  # type: ignore[union-attr]
+    if not needed or not own or not filled <= set(nearest.event.buckets):
+        return None
+    # The loop steps on another loss in each round, and clears for it.
+    step = own[0]
+    others = [each for each in here[: here.index(step)] if each in losses and each is not loss]
+    if len(steps) > 1 or step.inner or all(each.inner - step.guards for each in others):
+        return None
+    whole = [each for each in buckets.happenings if each.loop is loss.loop]
+    at = whole.index(loss)
+    around = whole[at + 1 :] + whole[:at]
+    around = around[: around.index(nearest)]
+    apart = _others_have_their_own(loss, around) and not _is_handed_on(loss, nearest, step)
+    return (nearest, step) if apart else None
+
+
+def _others_have_their_own(loss: Happening, around: list[Happening]) -> bool:
+    """Has each step of another optimizer, up to the clear, a surer loss of its own behind this?"""
+    for at, step in enumerate(around):
+        if step.kind is EventKind.STEP and step.event is not None:
+            mine = set(step.event.buckets)
+            own = [each for each in around[:at] if _is_plain(each) and each.event is not None]
+            if not any(mine <= set(each.event.buckets) for each in own if each.event is not None):
+                return False
+    return True
+
+
+def _is_handed_on(loss: Happening, clear: Happening, step: Happening) -> bool:
+    """Is a network of the loss, or its optimizer, handed to some function before the clear?
+
+    It may look at what is there.
+    """
+    first, last = loss.spot.line, clear.spot.line
+    names = {spelled(key) for key in loss.keys or ()} | {name_of(step)}
+    for each in _calls_around(loss):
+        between = first < each.lineno < last if first < last else not last <= each.lineno <= first
+        given = [*each.args, *(word.value for word in each.keywords)]
+        if between and any(path_of(one) in names for one in given):
+            return True
+    return False
+
+
+def _calls_around(loss: Happening) -> list[ast.Call]:
+    """Return the calls of the loop around a loss, or of its function where it has none."""
+    assert loss.loop is not None
+    functions = loss.unit.functions_around(loss.spot.line)
+    node = loss.loop.node or (functions[-1] if functions else loss.unit.source.tree)
+    return [each for each in loss.unit.parts_of(node) if isinstance(each, ast.Call)]
+
+
+def _id_of(loss: Happening) -> str:
+    assert loss.event is not None
+    return loss.event.backward or str(loss.event.spot)
+
+
+def _used(buckets: Buckets, flow: Flow) -> set[str]:
+    """Return the losses that some step finds."""
+    return {
+        each.backward
+        for step in buckets.happenings
+        if step.kind is EventKind.STEP and step.event is not None
+        for state in _states(step, step.event.buckets, flow)
+        for each in state.contributions
+    }
+
+
+def _states(node: Happening, buckets: Collection[str], flow: Flow) -> Iterator[BucketState]:
+    reached = flow.reached.get(id(node), {})
+    for bucket in buckets:
+        for number, _ in reached.get(bucket, ()):
+            yield flow.states[number][0]
+
+
+def _is_found(loss: Happening, clear: Happening, flow: Flow) -> bool:
+    """Does the clear find it in all that it fills, and nothing there that cannot be told?"""
+    assert loss.event is not None
+    for bucket in loss.event.buckets:
+        states = list(_states(clear, (bucket,), flow))
+        if any(each.unknown for each in states):
+            return False
+        if not any(one.backward == _id_of(loss) for each in states for one in each.contributions):
+            return False
+    return True
+
+
+def _is_for_reading(loss: Happening) -> bool:
+    """Does the function around it look at gradients, or measure?"""
+    lines = loss.unit.source.lines
+    around = loss.unit.functions_around(loss.spot.line)
+    first, last = (around[-1].lineno, around[-1].end_lineno or 0) if around else (1, len(lines))
+    text = "\n".join(line.split("#", 1)[0] for line in lines[first - 1 : last])
+    return _OTHERWISE.search(_HARMLESS.sub("", text)) is not None
+
+
+def _finding(loss: Happening, clear: Happening, step: Happening, buckets: Buckets) -> Finding:
+    rule, owner = BY_CODE["ZG102"], name_of(step)
+    order = buckets.happenings
+    after = order.index(clear) < order.index(loss)
+    stations = (
+        (loss, "fills the gradients"),
+        (clear, "throws them away, in the next round" if after else "throws them away"),
+    )
+    move = f"call backward() before {code_of(step)}" if after else f"clear before {code_of(loss)}"
+    return Finding(
+        rule=rule,
+        spot=loss.spot if after else clear.spot,
+        message=(AFTER if after else BEFORE).format(owner=owner),
+        advice=f"{move}, or leave this loss out",
+        owner=owner,
+        trail=tuple(TrailStep(each.spot, text, code_of(each)) for each, text in stations),
+    )
