@@ -365,3 +365,42 @@ def fixed(source: str) -> str:
     result = Checker(Asked(fix=True)).check(text.encode(), "a.py")
     new = result.fixed["a.py"].data.decode() if result.fixed else text
     return new.removeprefix(SETTING)
+
+
+def test_weights_updated_by_hand_past_a_scaler_are_no_step() -> None:
+    finding = only("""\
+def train(net, data):
+    scaler = torch.amp.GradScaler()
+    for x in data:
+        net.zero_grad()
+        scaler.scale(net(x).sum()).backward()
+        for p in net.parameters():
+            p.data -= 0.1 * p.grad
+""")
+    assert finding.message == (
+        "the update of p uses gradients of a scaled loss, with the scale in them"
+    )
+    assert finding.advice == (
+        "divide p.grad by scaler.get_scale() first, "
+        "and leave the update out where that is not finite"
+    )
+    assert how(finding) == [
+        (5, "fills the gradients, multiplied by the scale"),
+        (7, "updates with the scale still in them"),
+    ]
+
+
+def test_a_scaler_that_has_scaled_nothing_is_not_said_to_divide() -> None:
+    finding = only("""\
+def train(net, opt, data):
+    scaler = torch.amp.GradScaler()
+    for x in data:
+        opt.zero_grad()
+        loss = nn.functional.mse_loss(net(x), x)
+        loss.backward()
+        scaler.step(opt)
+        scaler.update()
+""")
+    assert finding.message == (
+        "the loss goes backward unscaled, and scaler has scaled none: scaler.step(opt) raises"
+    )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zerograd.lifecycle.events import Event, EventKind
+from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.rule import Rule, RuleKind, Severity, Story, Witness
 from zerograd.lifecycle.state import BucketState
 
@@ -27,6 +30,22 @@ LEFT_IN = "{scaler}.step({owner}) leaves the scale in what came after {scaler}.u
 UNSCALE_BEFORE = (
     "call {scaler}.unscale_({owner}) between the last backward() and {scaler}.step({owner})"
 )
+
+
+def by_hand(finding: Finding, scaler: str) -> Finding:
+    """Return the finding in the words for weights that are updated without an optimizer."""
+    owner = finding.owner.removesuffix(".data")  # which has no gradient of its own
+    steps = "steps with the scale still in them"
+    return replace(
+        finding,
+        message=f"the update of {owner} uses gradients of a scaled loss, with the scale in them",
+        advice=f"divide {owner}.grad by {scaler}.get_scale() first, "
+        "and leave the update out where that is not finite",
+        trail=tuple(
+            replace(each, text=each.text.replace(steps, "updates with the scale still in them"))
+            for each in finding.trail
+        ),
+    )
 
 
 def _breaks(before: BucketState, event: Event) -> bool:

@@ -24,9 +24,10 @@ def _tells(before: BucketState, event: Event) -> Story:
 
 def by_hand(finding: Finding) -> Finding:
     """Return the finding in the words for weights that are updated without an optimizer."""
-    if finding.rule.code != RULE.code:
-        return finding
     owner = finding.owner.removesuffix(".data")  # which has no gradient of its own
+    if finding.rule.code != RULE.code:
+        said = finding.message.replace(f"{finding.owner}.step()", f"the update of {owner}")
+        return replace(finding, message=said)
     told = {USED: "updates; nothing clears the gradients it used", _AGAIN: "updates with both"}
     return replace(
         finding,

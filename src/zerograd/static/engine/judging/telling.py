@@ -10,6 +10,7 @@ from zerograd.lifecycle.findings import Finding, explain
 from zerograd.lifecycle.state import BucketState
 from zerograd.rules import BY_CODE
 from zerograd.rules.clip_before_unscale import moved
+from zerograd.rules.scaler_bypassed import by_hand as past_by_hand
 from zerograd.rules.stale_gradient import by_hand
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening
@@ -49,7 +50,8 @@ class Telling(EarlyClears):
             clear = advice.replace(f"{name}.zero_grad()", f"{node.cleared_as}.zero_grad()")
             finding = replace(finding, advice=clear, owner=node.cleared_as)
         if node.optimizer is not None and node.optimizer.is_by_hand:
-            finding = by_hand(finding)
+            bypassed = code == "ZG303" and "scaler" in names
+            finding = past_by_hand(finding, names["scaler"]) if bypassed else by_hand(finding)
         if code == "ZG101":
             finding = told_of_clears(finding, node, self._buckets, self._program)
         if code == "ZG101" and is_applied(node):

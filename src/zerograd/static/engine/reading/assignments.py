@@ -39,7 +39,7 @@ from zerograd.static.engine.reading.expressions import evaluate
 from zerograd.static.engine.reading.given import assign_gradient, peek
 from zerograd.static.engine.reading.gradients import holds_the_scale, touch
 from zerograd.static.engine.reading.training import clear
-from zerograd.static.engine.reading.updates import put_back, uses_gradient
+from zerograd.static.engine.reading.updates import perturbs, put_back, uses_gradient
 from zerograd.static.engine.text.words import (
     is_called_a_network,
     is_network_name,
@@ -306,6 +306,8 @@ def _update_by_hand(frame: Frame, node: ast.stmt, holder: ast.expr) -> bool:
         return False
     if not isinstance(owner, Module):
         touch(frame, node, Gradient(owner), path_of(holder))
+    if perturbs(frame, node, owner):
+        return True
     emit(
         frame,
         EventKind.STEP,

@@ -19,7 +19,7 @@ from zerograd.static.engine.identity.values import (
     Value,
 )
 from zerograd.static.engine.reading.emit import emit, is_false
-from zerograd.static.engine.reading.updates import put_back, uses_gradient
+from zerograd.static.engine.reading.updates import perturbs, put_back, uses_gradient
 from zerograd.static.engine.text.words import words_of
 
 
@@ -84,7 +84,8 @@ def tensor_method(
             holder = holder.value
         if name == "copy_":
             put_back(frame, base, holder, node.args)
-        if any(uses_gradient(frame, each, holder, base) for each in node.args):
+        used = any(uses_gradient(frame, each, holder, base) for each in node.args)
+        if used and not perturbs(frame, node, base):
             emit(
                 frame,
                 EventKind.STEP,

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Haze
 from zerograd.static.engine.identity.keys import keys_of
-from zerograd.static.engine.identity.values import Leaf, Params, Value
+from zerograd.static.engine.identity.values import Leaf, Module, Params, Value
 from zerograd.static.engine.text.stores import statements_in
 
 if TYPE_CHECKING:
     from zerograd.static.engine.identity.frame import Frame
+
+_NORMING = frozenset(("sign", "sgn", "normalize"))
+_PUT_BACK = re.compile(
+    r"\.(?:data\s*=|copy_\()\s*(?:\w+\.)*\w*(?:backup|old|orig|kept|keep|save|clean)",
+    re.IGNORECASE,
+)
 
 
 def uses_gradient(frame: Frame, right: ast.expr, holder: ast.expr, owner: Value) -> bool:
@@ -44,6 +51,50 @@ def uses_gradient(frame: Frame, right: ast.expr, holder: ast.expr, owner: Value)
                 before = [each for each in given.get(inner.id, ()) if each.lineno < part.lineno]
                 if before:
                     asked.append(max(before, key=lambda each: each.lineno).value)
+    return False
+
+
+def perturbs(frame: Frame, node: ast.stmt | ast.Call, owner: Value) -> bool:
+    """Are weights moved up along their gradient for a while, as FGM and SAM do?
+
+    `p.data.add_(eps * p.grad / norm)`: no update is meant. The next loss is that of the moved
+    weights, and then they are put back. What is divided by its norm has no factor in it, either.
+    """
+    if not isinstance(owner, Params | Module):
+        return False
+    up, parts = _moved_up(node)
+    if not up or any(isinstance(each, ast.USub) for part in parts for each in ast.walk(part)):
+        return False
+    return any(map(_is_normed, parts)) or _PUT_BACK.search(frame.unit.source.text) is not None
+
+
+def _moved_up(node: ast.stmt | ast.Call) -> tuple[bool, list[ast.expr]]:
+    """Return whether something is added to weights, and what it is made of."""
+    if isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        given = [*node.args, *(each.value for each in node.keywords)]
+        if name != "copy_":
+            return name == "add_", given
+    elif isinstance(node, ast.AugAssign):
+        return isinstance(node.op, ast.Add), [node.value]
+    else:
+        given = [node.value] if isinstance(node, ast.Assign) else []
+    return all(
+        isinstance(each, ast.BinOp) and isinstance(each.op, ast.Add) for each in given
+    ), given
+
+
+def _is_normed(part: ast.expr) -> bool:
+    """Is it a gradient's sign, or what is divided by a norm?"""
+    for each in ast.walk(part):
+        if isinstance(each, ast.Call) and path_of(each.func).rsplit(".", 1)[-1] in _NORMING:
+            return True
+        if isinstance(each, ast.Attribute) and each.attr == "sign":
+            return True
+        if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Div):
+            below = (path_of(inner) for inner in ast.walk(each.right))
+            if any("norm" in path.rsplit(".", 1)[-1] for path in below):
+                return True
     return False
 
 
