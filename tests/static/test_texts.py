@@ -404,3 +404,63 @@ def train(net, opt, data):
     assert finding.message == (
         "the loss goes backward unscaled, and scaler has scaled none: scaler.step(opt) raises"
     )
+
+
+def test_an_update_under_a_condition_is_named_with_it() -> None:
+    finding = only("""\
+def train(net, opt, data, last):
+    scaler = torch.amp.GradScaler()
+    for step, x in enumerate(data):
+        opt.zero_grad()
+        scaler.scale(net(x).sum()).backward()
+        scaler.unscale_(opt)
+        scaler.step(opt)
+        if step < last:
+            scaler.update()
+""")
+    assert (
+        finding.message == "scaler.step(opt) is followed by scaler.update() only if `step < last`"
+    )
+    assert finding.advice == (
+        "take line 11 out of that condition: "
+        "scaler.update() comes once after the last scaler.step() of an iteration"
+    )
+    assert how(finding) == [
+        (7, "steps; line 11 updates the scaler only if `step < last`"),
+        (6, "next iteration: finds it stepped already, and raises"),
+    ]
+
+
+def test_of_two_steps_the_one_that_no_update_follows_is_told() -> None:
+    finding = only("""\
+def train(net, opt, data):
+    scaler = torch.amp.GradScaler()
+    for step, x in enumerate(data):
+        opt.zero_grad()
+        scaler.scale(net(x).sum()).backward()
+        if step % 2 == 0:
+            scaler.step(opt)
+            scaler.update()
+        else:
+            scaler.step(opt)
+""")
+    assert finding.spot.line == 10 + SETTING.count("\n")
+    assert how(finding) == [
+        (10, "steps, and nothing updates the scaler"),
+        (7, "next iteration: finds it stepped already, and raises"),
+    ]
+
+
+def test_an_update_after_the_loop_is_named() -> None:
+    finding = only("""\
+def train(net, opt, data):
+    scaler = torch.amp.GradScaler()
+    for epoch in range(9):
+        for x in data:
+            opt.zero_grad()
+            scaler.scale(net(x).sum()).backward()
+            scaler.step(opt)
+        scaler.update()
+""")
+    assert finding.message == "scaler.step(opt) is followed by scaler.update() only after this loop"
+    assert finding.advice.startswith("put line 10 into that loop: ")

@@ -17,6 +17,7 @@ from zerograd.static.engine.identity.ir import Happening
 from zerograd.static.engine.identity.keys import spelled
 from zerograd.static.engine.identity.shown import code_of, in_rounds, name_of
 from zerograd.static.engine.judging.early import EarlyClears
+from zerograd.static.engine.judging.followed import told_of_updates
 from zerograd.static.engine.judging.passed import told_of_clears
 from zerograd.static.engine.reading.applied import is_applied, told_of_applied
 
@@ -56,6 +57,8 @@ class Telling(EarlyClears):
             finding = told_of_clears(finding, node, self._buckets, self._program)
         if code == "ZG101" and is_applied(node):
             finding = told_of_applied(finding, node)
+        if code == "ZG302" and "scaler" in names:
+            finding = told_of_updates(finding, node, names["scaler"], self._buckets)
         late = self._unscaled_late(node) if code == "ZG301" else None
         if late is not None:
             finding = moved(finding, code_of(late))
