@@ -540,6 +540,29 @@ def expected(body: str) -> str:
             """,
             id="no clear before gradients are looked at",
         ),
+        pytest.param(
+            """
+            other = torch.optim.SGD(critic.parameters(), lr=0.1)
+            for x, y in data:
+                (critic(x) - y).square().mean().backward()
+                other.step()
+                other.zero_grad()
+                opt.zero_grad()
+                (-critic(model(x)).mean()).backward()
+                opt.step()
+            """,
+            """
+            other = torch.optim.SGD(critic.parameters(), lr=0.1)
+            for x, y in data:
+                (critic(x) - y).square().mean().backward()
+                other.step()
+                opt.zero_grad()
+                (-critic(model(x)).mean()).backward()
+                opt.step()
+                other.zero_grad()
+            """,
+            id="a clear that comes before the other loss goes behind its step",
+        ),
     ],
 )
 def test_the_fixed_text(before: str, after: str) -> None:

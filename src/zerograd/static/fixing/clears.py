@@ -141,13 +141,22 @@ def _names_inside(statement: ast.stmt) -> set[str]:
 def clear_leak(scene: Scene) -> Plans:
     """ZG201: clear what the other optimizer's loss left, right behind that optimizer's step."""
     code = scene.clear_text()
+    if scene.here is None:
+        return
     for step in scene.trail:
         if step is scene.here or not scene.has_call(step, "step"):
             continue
         anchor = scene.behind_step(step)
+        if scene.is_read_behind(anchor):
+            continue
+        # one that comes before the other loss has gone back is of no use there
+        block = scene.layout.block(step)
+        for clear in block[: block.index(step)]:
+            if scene.layout.text(clear) == code and clear in scene.layout.after(scene.here):
+                message = f"move `{code}` after line {scene.line(anchor)}"
+                yield message, partial(scene.layout.move_after, clear, anchor)
         message = f"insert `{code}` after line {scene.line(anchor)}"
-        if not scene.is_read_behind(anchor):
-            yield message, partial(scene.layout.insert_after, anchor, code)
+        yield message, partial(scene.layout.insert_after, anchor, code)
     yield from _clear_before_backward(scene)
 
 
