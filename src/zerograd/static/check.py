@@ -199,7 +199,7 @@ def _crash(path: str, fault: Exception) -> str:
 
     last = traceback.extract_tb(fault.__traceback__)[-1]
     where = f"{os.path.basename(last.filename)}:{last.lineno}"
-    lines = "".join(traceback.format_exception(fault))
+    lines = "".join(traceback.format_exception(fault, limit=-20))  # the others led there
     return f"{path}: zerograd failed here ({type(fault).__name__} in {where})\n{lines}"
 
 
