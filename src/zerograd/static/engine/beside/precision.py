@@ -16,10 +16,12 @@ from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.endings import leaves
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.text.classes import FunctionNode
+from zerograd.static.engine.text.places import has_row
 from zerograd.static.engine.text.stores import COMPOUND, names_stored
 from zerograd.static.engine.text.words import is_optimizer_name, words_of
 
 if TYPE_CHECKING:
+    from zerograd.static.engine.identity.unit import Unit
     from zerograd.static.engine.reading.program import Program
 
 MESSAGE = "{owner}.step() finds no gradients unless {test}: backward() is called only then"
@@ -39,7 +41,7 @@ def filled_in_one_precision(program: Program) -> Iterator[Finding]:
     """Yield the steps after such a backward, where nothing else in the function goes back."""
     unit = program.main
     for function in unit.functions_saying(".backward("):
-        for block in blocks(function.body):
+        for block in blocks(unit, function.body):
             for at, part in enumerate(block):
                 if not isinstance(part, ast.If) or not _is_of_precision(part):
                     continue
@@ -54,15 +56,16 @@ def filled_in_one_precision(program: Program) -> Iterator[Finding]:
                         yield _finding(program, call, unit.source.segment(part.test))
 
 
-def blocks(body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
-    """Yield a block and all inside it, but for those of functions and classes."""
+def blocks(unit: Unit, body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
+    """Yield a block, and those inside its statements that go back, but for inner functions."""
     yield body
+    rows = unit.places.rows(".backward(")
     for each in body:
-        if type(each) in COMPOUND:
+        if type(each) in COMPOUND and has_row(rows, each.lineno, each.end_lineno or 0):
             for name in ("body", "orelse", "finalbody"):
                 inner = getattr(each, name, None)
                 if inner:
-                    yield from blocks(inner)
+                    yield from blocks(unit, inner)
 
 
 def may_fill(text: str) -> bool:

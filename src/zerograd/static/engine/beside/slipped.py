@@ -54,7 +54,7 @@ def _slipped(program: Program) -> Iterator[Finding]:
     """Yield the steps behind such a branch, where nothing else fills since the clear."""
     unit = program.main
     for function in unit.functions_saying(".backward("):
-        for block in blocks(function.body):
+        for block in blocks(unit, function.body):
             for at, part in enumerate(block):
                 if isinstance(part, ast.If) and ".backward(" in unit.text_of(part):
                     yield from _behind(program, [*_plain(block[:at])], part, block[at + 1 :])
