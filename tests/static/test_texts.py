@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 import zerograd
+from tests.static.notebooks import notebook
 from zerograd.lifecycle.findings import Finding
 from zerograd.static.check import Asked, Checker
 
@@ -464,3 +469,149 @@ def train(net, opt, data):
 """)
     assert finding.message == "scaler.step(opt) is followed by scaler.update() only after this loop"
     assert finding.advice.startswith("put line 10 into that loop: ")
+
+
+def test_a_clear_where_an_exception_is_caught_is_told_as_that() -> None:
+    finding = only("""\
+def train(net, opt, data):
+    for x in data:
+        try:
+            net(x).sum().backward()
+            opt.step()
+        except RuntimeError:
+            opt.zero_grad()
+""")
+    assert how(finding)[0][1] == (
+        "steps; line 9 clears the gradients it used only where an exception is caught"
+    )
+
+
+def test_a_clear_in_a_case_is_told_with_it() -> None:
+    finding = only("""\
+def train(net, opt, data, phase):
+    for x in data:
+        match phase:
+            case "warmup":
+                opt.zero_grad()
+            case _:
+                print(x)
+        net(x).sum().backward()
+        opt.step()
+""")
+    assert (
+        how(finding)[0][1] == 'steps; line 7 clears the gradients it used only in `case "warmup"`'
+    )
+
+
+def test_a_clear_before_a_closure_is_in_the_loop_of_the_step() -> None:
+    finding = only("""\
+def train(net, data):
+    opt = optim.LBFGS(net.parameters())
+    def closure():
+        loss = net(data).sum()
+        loss.backward()
+        return loss
+    for _ in range(9):
+        opt.zero_grad()
+        opt.step(closure)
+""")
+    assert how(finding)[0][1] == (
+        "steps; line 10 clears the gradients it used only before the first call of the closure"
+    )
+
+
+def test_a_clear_in_another_cell_is_told_with_its_cell() -> None:
+    function = "def train(net, opt, data):\n    for x in data:\n        net(x).sum().backward()\n"
+    loop = "for _ in range(9):\n    opt.zero_grad()\n    train(net, opt, data)"
+    made = "import torch\nnet = torch.nn.Linear(2, 2)\nopt = torch.optim.SGD(net.parameters(), 1)"
+    data = notebook(function + "        opt.step()", made, loop)
+    (finding,) = Checker(Asked()).check(data, "a.ipynb").findings
+    assert finding.trail[0].text == (
+        "steps; line 2 of cell 3 clears the gradients it used only outside this loop"
+    )
+
+
+def test_a_clear_in_the_callers_file_is_told_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("engine.py").write_text("""\
+import torch
+def train(net, opt, data):
+    for x in data:
+        net(x).sum().backward()
+        opt.step()
+""")
+    Path("main.py").write_text("""\
+import torch
+from engine import train
+net = torch.nn.Linear(2, 2)
+opt = torch.optim.SGD(net.parameters(), 1)
+for _ in range(9):
+    opt.zero_grad()
+    train(net, opt, [])
+""")
+    (finding,) = zerograd.check_paths(["."])
+    assert finding.trail[0].text == (
+        "steps; main.py:6 clears the gradients it used only outside this loop"
+    )
+
+
+def test_a_clear_among_what_is_written_down_is_no_window() -> None:
+    finding = only("""\
+def train(net, opt, data, writer):
+    for i, x in enumerate(data):
+        loss = net(x).sum()
+        loss.backward()
+        opt.step()
+        if i % 20 == 0:
+            print(loss)
+            writer.add_scalar("loss", loss.item(), i)
+            opt.zero_grad()
+""")
+    assert finding.advice == "call opt.zero_grad() after every step"
+
+
+TWO = """\
+def train(data):
+    actor, critic = nn.Linear(2, 2), nn.Linear(2, 2)
+    actor_opt, critic_opt = optim.SGD(actor.parameters(), 1), optim.SGD(critic.parameters(), 1)
+    for x in data:
+"""
+
+
+def test_a_step_of_the_wrong_one_of_two_optimizers_is_one_fault() -> None:
+    source = f"""{TWO}\
+        critic_opt.zero_grad()
+        critic(x).square().mean().backward()
+        critic_opt.step()
+        actor_opt.zero_grad()
+        critic(actor(x)).mean().neg().backward()
+        critic_opt.step()
+"""
+    finding = only(source)
+    assert (finding.rule.code, finding.spot.line) == ("ZG101", 12)
+    assert finding.advice == "call actor_opt.step() here: nothing steps actor_opt"
+    assert fixed(source) == source  # a clear in between would hide it
+
+
+def test_one_optimizer_stepped_twice_and_the_other_never_is_one_fault() -> None:
+    finding = only(f"""{TWO}\
+        loss = actor(x).mean() + critic(x).mean()
+        actor_opt.zero_grad()
+        critic_opt.zero_grad()
+        loss.backward()
+        actor_opt.step()
+        actor_opt.step()
+""")
+    assert finding.rule.code == "ZG402"
+    assert finding.advice == "call critic_opt.step() here: nothing steps critic_opt"
+
+
+def test_an_unused_optimizer_beside_a_loop_that_never_clears_is_a_fault_of_its_own() -> None:
+    found = zerograd.check_source(f"""{SETTING}{TWO}\
+        critic_opt.zero_grad()
+        (actor(x).mean() + critic(x).mean()).backward()
+        actor_opt.step()
+""")
+    assert sorted(each.rule.code for each in found) == ["ZG101", "ZG203"]

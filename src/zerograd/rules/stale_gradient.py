@@ -10,7 +10,8 @@ from zerograd.lifecycle.rule import Rule, RuleKind, Severity, Story, Witness
 from zerograd.lifecycle.state import BucketState, Phase
 from zerograd.rules.trails import tell_growth
 
-USED = "steps; nothing clears the gradients it used"
+NOTHING_CLEARS = "nothing clears"
+USED = f"steps; {NOTHING_CLEARS} the gradients it used"
 _AGAIN = "steps on both"
 
 
@@ -22,13 +23,38 @@ def _tells(before: BucketState, event: Event) -> Story:
     return tell_growth(before, event, used=USED, grew="adds onto them", again=_AGAIN)
 
 
+def told_where_cleared(findings: list[Finding]) -> list[Finding]:
+    """Return the findings with the trails of those of the same fault that know of a clear.
+
+    A clear in a caller's file is seen from there alone.
+    """
+    unaware = {each.key for each in findings if _knows_of_none(each)}
+    known = {
+        each.key: each.trail
+        for each in reversed(findings)
+        if each.key in unaware and each.trail and not _knows_of_none(each)
+    }
+    if not known:
+        return findings  # nearly always
+    return [
+        replace(each, trail=known.get(each.key, each.trail)) if _knows_of_none(each) else each
+        for each in findings
+    ]
+
+
+def _knows_of_none(finding: Finding) -> bool:
+    return finding.rule.code == RULE.code and any(
+        each.text.endswith(USED) for each in finding.trail
+    )
+
+
 def by_hand(finding: Finding) -> Finding:
     """Return the finding in the words for weights that are updated without an optimizer."""
     owner = finding.owner.removesuffix(".data")  # which has no gradient of its own
     if finding.rule.code != RULE.code:
         said = finding.message.replace(f"{finding.owner}.step()", f"the update of {owner}")
         return replace(finding, message=said)
-    told = {USED: "updates; nothing clears the gradients it used", _AGAIN: "updates with both"}
+    told = {USED: f"updates; {NOTHING_CLEARS} the gradients it used", _AGAIN: "updates with both"}
     return replace(
         finding,
         message=f"the update of {owner} uses gradients that an earlier update already used",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from zerograd.lifecycle.events import Spot
 from zerograd.lifecycle.findings import Finding, in_order
+from zerograd.rules.stale_gradient import told_where_cleared
 from zerograd.static.allow import Use, without_used
 
 
@@ -71,7 +72,7 @@ class Checked:
         # A fault in a module is found from each file that uses it: the surest is told, and of
         # these one that can be fixed.
         findings.sort(key=lambda finding: (not finding.certain, finding.fix is None))
-        self.findings = in_order(findings)
+        self.findings = in_order(told_where_cleared(findings))
         self.problems = sorted(dict.fromkeys(self.problems))
 
     def unfix(self, path: str) -> None:

@@ -49,6 +49,7 @@ from zerograd.static.engine.judging.doubled import doubled
 from zerograd.static.engine.judging.entrusted import without_entrusted
 from zerograd.static.engine.judging.judgement import Judgement
 from zerograd.static.engine.judging.leftover import left_over
+from zerograd.static.engine.judging.mistaken import told_as_one
 from zerograd.static.engine.judging.nameless import without_nameless
 from zerograd.static.engine.judging.passed import told_once
 from zerograd.static.engine.judging.poisoned import poisoned
@@ -120,7 +121,7 @@ def _findings(program: Program) -> Outcome:
     except TooLong:
         program.unresolved += 1  # what was found so far stands
     for rule in BESIDE:
-        findings.extend(rule(program))
+        findings.extend(each for each in rule(program) if each.spot not in program.told_of)
     findings.extend(never_stepped(program, findings))
     findings = slipped_into_a_branch(program, findings)
     findings.extend(backward_of_a_copy(program))
@@ -170,9 +171,8 @@ def _judge(program: Program, root: Root) -> list[Finding]:
     if left_out:
         return judged  # what is done in every round was not seen
     found = [
-        *judged,
+        *told_as_one(judged, list(unused(program, buckets, flow, atoms)), buckets, program.told_of),
         *window_findings(program, buckets, flow, atoms),
-        *unused(program, buckets, flow, atoms),
         *poisoned(program, buckets, flow, atoms),
         *left_over(buckets, flow, program.entrances),
         *doubled(buckets, flow, atoms),

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding
+from zerograd.rules.stale_gradient import NOTHING_CLEARS
+from zerograd.static.engine.flow.closures import repeats
 from zerograd.static.engine.flow.steppers import loops_around
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening
 from zerograd.static.engine.identity.shown import code_of
 from zerograd.static.engine.judging.window import is_before_the_window
+from zerograd.static.engine.text.doing import notes_down
+from zerograd.static.engine.text.words import words_of
 
 if TYPE_CHECKING:
     from zerograd.static.engine.flow.buckets import Buckets
+    from zerograd.static.engine.identity.unit import Unit
     from zerograd.static.engine.reading.program import Program
 
 
@@ -26,34 +31,36 @@ def told_of_clears(
     """Say in a trail of ZG101 which line does clear, and why not here, if one does."""
     if not finding.trail:
         return finding
-    clears = [
-        each
-        for each in _clears(step, buckets)
-        if each.unit is step.unit and each.spot.cell == step.spot.cell
-    ]
+    clears = _clears(step, buckets)
     beside = [each for each in clears if each.loop is step.loop]
     for clear in beside:
-        condition = _condition(clear.node, step, _may_change(clear, step, program))
+        condition = _condition(clear.node, clear.unit, step, _may_change(clear, step, program))
         if condition and not is_before_the_window(clear):
-            told = _said(finding, clear.spot.line, f"only {condition}")
+            where = _place(clear, step)
+            told = _said(finding, where, f"only {condition}")
             by_hand = step.optimizer is not None and step.optimizer.is_by_hand
             if by_hand or not _counts(clear, step, program):
                 return told
-            # A window, one would think: then it is the step that comes too often.
-            under = f"put {code_of(step)} under the condition of line {clear.spot.line}"
             again = f"call {finding.owner}.zero_grad() after every step"
+            if _is_for_the_log(clear):
+                return replace(told, advice=again)
+            # A window, one would think: then it is the step that comes too often.
+            under = f"put {code_of(step)} under the condition of {where}"
             return replace(told, advice=f"{under}, or {again}")
     if beside:
-        return _said(finding, 0, "before the next backward()")
+        return _said(finding, "", "before the next backward()")
     around = loops_around(step.loop)[1:]
     for clear in clears:
         outside = clear.loop is None or clear.loop in around
         if step.loop is not None and not step.loop.pseudo and outside:
-            return _said(finding, clear.spot.line, "only outside this loop")
+            when = "before the first call of the closure" if repeats(step) else "outside this loop"
+            return _said(finding, _place(clear, step), f"only {when}")
     for call in _written_beside(finding.owner, step):  # and left out by what it is called with
-        condition = _condition(call, step, may_change=False)
+        condition = _condition(call, step.unit, step, may_change=False)
         if condition:
-            return _said(finding, step.unit.source.spot(call).line, f"only {condition}")
+            return _said(finding, f"line {step.unit.source.spot(call).line}", f"only {condition}")
+    for clear in _clears(step, buckets, rescues=True):
+        return _said(finding, _place(clear, step), "only where an exception is caught")
     return finding
 
 
@@ -71,22 +78,29 @@ def told_once(found: list[Finding], buckets: Buckets) -> list[Finding]:
     return [each for each in found if not is_told(each)]
 
 
-def _said(finding: Finding, line: int, when: str) -> Finding:
+def _said(finding: Finding, where: str, when: str) -> Finding:
     first, *rest = finding.trail
-    who = f"line {line}" if line else "nothing"
-    words = first.text.replace("nothing clears", f"{who} clears")
+    words = first.text.replace(NOTHING_CLEARS, f"{where or 'nothing'} clears")
     return replace(finding, trail=(replace(first, text=f"{words} {when}"), *rest))
 
 
-def _clears(step: Happening, buckets: Buckets) -> list[Happening]:
-    """Return what clears all that a step uses."""
+def _place(clear: Happening, step: Happening) -> str:
+    """Return where a clear is, as seen from the step: it may be in another file, or cell."""
+    spot = clear.spot
+    if spot.path != step.spot.path:
+        return str(spot).rpartition(":")[0]
+    return f"line {spot.line}" + (f" of cell {spot.cell}" if spot.cell != step.spot.cell else "")
+
+
+def _clears(step: Happening, buckets: Buckets, *, rescues: bool = False) -> list[Happening]:
+    """Return what clears all that a step uses, in every round or where an exception is caught."""
     mine = set(step.event.buckets) if step.event is not None else set()
     return [
         each
         for each in buckets.happenings
         if each.kind is EventKind.CLEAR
         and each.event is not None
-        and not each.rescues
+        and each.rescues is rescues
         and mine <= set(each.event.buckets)
     ]
 
@@ -114,19 +128,52 @@ def _counts(clear: Happening, step: Happening, program: Program) -> bool:
     return any(each is not None and each.counter for each in atoms)
 
 
-def _condition(clear: ast.AST, step: Happening, may_change: bool) -> str:
+def _is_for_the_log(clear: Happening) -> bool:
+    """Does all that is done beside the clear, under its condition, write something down?"""
+    around = [
+        body
+        for each in clear.unit.statements()
+        if isinstance(each, ast.If)
+        for body in (each.body, each.orelse)
+        if _is_in(clear.node, body)
+    ]
+    body = max(around, key=lambda each: each[0].lineno, default=[])
+    beside = [each for each in body if not _is_in(clear.node, [each])]
+    return bool(beside) and all(_is_written_down(each) for each in beside)
+
+
+def _is_written_down(statement: ast.stmt) -> bool:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and notes_down(words_of(path_of(call.func)))
+
+
+def _condition(clear: ast.AST, unit: Unit, step: Happening, may_change: bool) -> str:
     """Return the innermost condition around the clear that the step is not under.
 
     Of one that is the same in all rounds, the other side is another program.
     """
     found = ""
-    for each in step.unit.statements():
-        if not isinstance(each, ast.If) or (_is_in(step.node, [each]) and not may_change):
+    for each in unit.statements():
+        if not isinstance(each, ast.If | ast.Match) or not _is_in(clear, [each]):
             continue
-        for body, words in ((each.body, "if `{}`"), (each.orelse, "where not `{}`")):
-            if _is_in(clear, body) and not _is_in(step.node, body):
-                found = words.format(step.unit.source.segment(each.test))
+        here = unit is step.unit
+        if here and _is_in(step.node, [each]) and not may_change:
+            continue
+        for body, words in _sides(each, unit):
+            if _is_in(clear, body) and not (here and _is_in(step.node, body)):
+                found = words
     return found
+
+
+def _sides(choice: ast.If | ast.Match, unit: Unit) -> Iterator[tuple[list[ast.stmt], str]]:
+    """Yield the blocks of a choice, and in words when each is run."""
+    if isinstance(choice, ast.If):
+        test = unit.source.segment(choice.test)
+        yield choice.body, f"if `{test}`"
+        yield choice.orelse, f"where not `{test}`"
+        return
+    for case in choice.cases:
+        yield case.body, f"in `case {unit.source.segment(case.pattern)}`"
 
 
 def _is_in(node: ast.AST, body: Sequence[ast.stmt]) -> bool:

@@ -54,6 +54,7 @@ class Program(Readings):
         super().__init__(source, project, wrappers)
         self.uncalled: list[tuple[Unit, ast.Attribute]] = []
         self.passed: dict[Spot, bool] = {}  # scalers' steps: does any path come to them?
+        self.told_of: set[Spot] = set()  # clears of unused optimizers that another finding tells of
         self.atoms: dict[str, Atom] = {}
         # a loop -> the names it assigns, and the frames that were open around it
         self.loops: dict[Loop, tuple[frozenset[str], frozenset[int]]] = {}
