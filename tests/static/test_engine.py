@@ -393,3 +393,34 @@ for x in data:
     opt.zero_grad()
 """
     assert ("ZG203", 10) in told_on_some_path(source)
+
+
+@pytest.mark.parametrize(
+    ("back", "noted"),
+    [
+        ("F.mse_loss(net(a * x + b * noise), noise).backward()", True),
+        ("F.mse_loss(net(x), a * noise - b * torch.ones(2)).backward()", True),
+        ("(F.mse_loss(net(x), noise) * a).backward()", False),
+        ("F.mse_loss(net(x), noise).mul(a).backward()", False),
+        ("torch.mul(F.mse_loss(net(x), noise), a).backward()", False),
+        ("torch.dot(net(x).flatten(), noise.flatten()).backward()", False),
+        ("net(x).backward(noise)", False),
+        ("net(x).backward(gradient=noise)", False),
+        ("torch.autograd.backward([net(x)], [noise])", False),
+        ("net(x).mean().backward(retain_graph=True)", True),
+        ("net(x).mean().backward(None)", True),
+    ],
+)
+def test_what_multiplies_an_input_is_no_factor_of_the_loss(back: str, noted: bool) -> None:
+    source = f"""{SETTING}
+def train(net, opt, data, count):
+    a, b = torch.rand(1), torch.rand(1)
+    while True:
+        for _ in range(count):
+            x, noise = next(data), torch.randn(2)
+            {back}
+        opt.step()
+        opt.zero_grad()
+"""
+    found = {each.rule.code for each in zerograd.check_source(source, "a.py", notes=True)}
+    assert ("ZG503" in found) is noted

@@ -201,11 +201,13 @@ class Arguments:
             )
             made.choice = one.choice
             return made
+        # What is weighed beside the outputs of networks, a target say, weighs no loss.
+        outputs = [each for each in tensors if each.deps or not each.sure] or tensors
         return Tensor(
             frozenset().union(*(each.deps for each in tensors)),
             sure=all(each.sure for each in tensors),
             scaler=next((each.scaler for each in tensors if each.scaler), ""),
-            averaged=any(each.averaged for each in tensors),
+            averaged=any(each.averaged for each in outputs),
             leaves=frozenset(leaves).union(*(each.leaves for each in tensors)),
             read=read_in(tensors),
         )

@@ -29,6 +29,7 @@ class Window:
         "cleared",
         "divisor",
         "emptied",
+        "flushed",
         "guard",
         "index",
         "left",
@@ -63,6 +64,9 @@ class Window:
         self.backwards = backwards
         self.steps = [step]  # the last of each optimizer that the guard lets through
         self.cleared = False  # under the same guard as the step
+        self.flushed: dict[
+            str, ast.expr | None
+        ] = {}  # tests that let the last round through as well
         self.emptied = False  # at every micro-batch: what it holds is no sum, and has no tail
         self.index = counter_of(step.loop) if step.loop is not None else None
 
@@ -154,10 +158,11 @@ def windows(
             window = Window(step, key, unit, atom.node, modulo, sides, collected)
             window.steps = list(steps.values())
             if ends:
+                window.flushed = {own: program.atoms[own].node for own in ends.values()}
                 window.within = {
                     number * 2 + 1 in literals
                     for literals in reached
-                    if ends.isdisjoint(literals) and not asked.isdisjoint(literals)
+                    if literals.isdisjoint(ends) and not asked.isdisjoint(literals)
                 }
             window.cleared = any(
                 each.kind is EventKind.CLEAR
@@ -186,10 +191,10 @@ def _asked_around(program: Program, node: Happening) -> frozenset[str]:
 
 def _ends_beside(
     program: Program, guard: str, modulo: ast.BinOp, atoms: dict[str, int]
-) -> frozenset[int]:
+) -> dict[int, str]:
     """Return the literals by which a guard lets the last round through as well: `… or i == n`."""
     counted = {each.id for each in ast.walk(modulo.left) if isinstance(each, ast.Name)}
-    found: set[int] = set()
+    found: dict[int, str] = {}
     for whole in program.atoms.values():
         for key in whole.parts if guard in whole.parts else ():
             node = program.atoms[key].node
@@ -197,8 +202,8 @@ def _ends_beside(
                 continue
             truth = _truth_at_the_end(node, counted)
             if truth is not None:
-                found.add(atoms[key] * 2 + truth)
-    return frozenset(found)
+                found[atoms[key] * 2 + truth] = key
+    return found
 
 
 def _truth_at_the_end(test: ast.expr, counted: set[str]) -> bool | None:
@@ -216,6 +221,16 @@ def _truth_at_the_end(test: ast.expr, counted: set[str]) -> bool | None:
     if isinstance(test.ops[0], ast.Lt | ast.GtE):
         return False
     return True if isinstance(test.ops[0], ast.Gt | ast.LtE) else None
+
+
+def flushes_by_number(window: Window) -> bool:
+    """Is some round let through as well by its number, `or i == 1`: the first one perhaps?"""
+    return any(
+        isinstance(side, ast.Constant)
+        for each in window.flushed.values()
+        if isinstance(each, ast.Compare)
+        for side in (each.left, *each.comparators)
+    )
 
 
 def is_divided_by(step: Happening, size_text: str) -> bool:

@@ -14,7 +14,7 @@ from zerograd.lifecycle.pieces import makes_pieces
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.ir import Happening, Loop
 from zerograd.static.engine.identity.shown import code_of, name_of
-from zerograd.static.engine.judging.window import Window, is_divided_by, windows
+from zerograd.static.engine.judging.window import Window, flushes_by_number, is_divided_by, windows
 from zerograd.static.engine.reading.counters import is_number
 from zerograd.static.engine.text import guards
 from zerograd.static.engine.text.remainders import is_positive
@@ -229,7 +229,7 @@ def _wrong_guard(window: Window) -> tuple[str, str] | None:
         return f"{verb} at every micro-batch but {spared} of a window", right
     if start is None or _names_first(window, name) or _is_an_engines(window):
         return None
-    if start == 1 and guards.is_one_early(table):
+    if start == 1 and guards.is_one_early(table) and not flushes_by_number(window):
         return "is off by one: the counter starts at 1", right
     if window.within != window.sides:
         return None  # the last round is let through as well: who thought of that may mean the first
@@ -311,7 +311,8 @@ def _names_first(window: Window, name: str) -> bool:
     return any(
         re.search(rf"\b{re.escape(name)}\b", key.split("|", 1)[0])
         for key in window.step.guards
-        if key != window.guard and not (key.startswith("either(") and window.guard in key)
+        if key not in (window.guard, *window.flushed)
+        and not (key.startswith("either(") and window.guard in key)
     )
 
 

@@ -59,6 +59,7 @@ from zerograd.static.engine.reading.forwards import as_read, cuts
 from zerograd.static.engine.reading.gradients import gradient_method, set_gradient, sets_gradient
 from zerograd.static.engine.reading.implied import handed_through
 from zerograd.static.engine.reading.scalers import hand_scaler, run_scaler, scaler_method
+from zerograd.static.engine.reading.tensors import weighed
 from zerograd.static.engine.reading.things import thing_method
 from zerograd.static.engine.reading.training import (
     accelerator_method,
@@ -182,7 +183,7 @@ def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -
         return NOTHING
     computes = dotted.startswith(("torch.", "math.", "numpy.", "os.", "time."))
     if computes or resets_neurons(dotted):
-        return arguments.computed()
+        return weighed(arguments.computed(), name)
     between = frame.program.has_several_optimizers and _has_networks(frame, arguments)
     if between or arguments.optimizers():
         function = frame.program.plain_function(frame.unit, node.func)

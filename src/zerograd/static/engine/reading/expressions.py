@@ -37,7 +37,7 @@ from zerograd.static.engine.reading.calls import call
 from zerograd.static.engine.reading.emit import emit
 from zerograd.static.engine.reading.gradients import touch
 from zerograd.static.engine.reading.implied import implied
-from zerograd.static.engine.reading.tensors import is_packed
+from zerograd.static.engine.reading.tensors import is_packed, weighed
 from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.remainders import is_modulo
 
@@ -181,9 +181,7 @@ def _binary(frame: Frame, node: ast.BinOp) -> Value:
         value = tensor_of([left, right])
     if value is NOTHING and is_modulo(node):
         return Tested(test_of(frame, node))
-    if isinstance(value, Tensor) and isinstance(node.op, ast.Div | ast.Mult):
-        value.averaged = True
-    return value
+    return weighed(value, "mul") if isinstance(node.op, ast.Div | ast.Mult) else value
 
 
 def tensor_of(values: list[Value]) -> Value:

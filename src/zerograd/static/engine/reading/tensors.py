@@ -22,6 +22,13 @@ from zerograd.static.engine.reading.emit import emit, is_false
 from zerograd.static.engine.reading.updates import perturbs, put_back, uses_gradient
 from zerograd.static.engine.text.words import words_of
 
+_PRODUCTS = frozenset(
+    (
+        *("mul", "mul_", "multiply", "div", "div_", "divide", "true_divide"),
+        *("dot", "vdot", "inner", "einsum", "tensordot"),
+    )
+)
+
 
 def require(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) -> Value:
     """`x.requires_grad_()`: of a network, its parameters, or a tensor that becomes a leaf."""
@@ -97,7 +104,16 @@ def tensor_method(
         return base
     if isinstance(base, Params):
         return base.some(lacks=True) if name == "difference" else base
-    return Arguments([base, *arguments.all()], {}).computed()
+    return weighed(Arguments([base, *arguments.all()], {}).computed(), name)
+
+
+def weighed(value: Value, name: str) -> Value:
+    """Return what a function gives, weighed if it multiplies: a loss, say, or an output by the
+    gradient that some other loss has there.
+    """
+    if isinstance(value, Tensor) and name in _PRODUCTS:
+        value.averaged = True
+    return value
 
 
 def is_packed(node: ast.expr) -> bool:

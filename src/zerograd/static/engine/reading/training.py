@@ -23,6 +23,7 @@ from zerograd.static.engine.identity.values import (
     Named,
     Optimizer,
     Params,
+    Several,
     Tensor,
     Value,
     leaves_of,
@@ -65,6 +66,8 @@ _COLLECTING = frozenset(
     )
 )
 _SHORT = 50
+_BEGINNINGS = ("gradient", "grad_tensors")
+_WEIGHTS = (Tensor, Leaf, Gradient, Several)
 _CLEARABLE = (Optimizer, Module, Instance, Named, Params, Leaf, Gradient)
 
 
@@ -82,6 +85,7 @@ def fill(frame: Frame, node: ast.AST, loss: Value, arguments: Arguments) -> None
         return
     if losses and deps:  # what comes from nothing that is known has not been understood
         sure = all(each.sure for each in losses)
+    averaged = averaged or _has_weights(loss, arguments)
     for given in leaves_of(arguments.first()):  # features.backward(scaler.scale(gradient))
         scaler = scaler or (given.scaler if isinstance(given, Tensor) else "")
     if isinstance(loss, Leaf):
@@ -93,6 +97,15 @@ def fill(frame: Frame, node: ast.AST, loss: Value, arguments: Arguments) -> None
         deps, sure = keys, True
     read = read_in(losses)
     _go_back(frame, node, losses, deps, sure=sure, scaler=scaler, averaged=averaged, read=read)
+
+
+def _has_weights(loss: Value, arguments: Arguments) -> bool:
+    """Is it told what gradient to begin with: `out.backward(gradient)`, `backward(outs, grads)`?"""
+    named = [arguments.named[each] for each in _BEGINNINGS if each in arguments.named]
+    return any(
+        each is not loss and (each is NOTHING or isinstance(each, _WEIGHTS))
+        for each in (*arguments.positional, *named)
+    )
 
 
 def manual_backward(frame: Frame, node: ast.Call, arguments: Arguments) -> None:

@@ -80,7 +80,9 @@ def forward(frame: Frame, keys: frozenset[str], arguments: Arguments) -> Value:
     averaged, leaves, read = False, frozenset[str](), frozenset[str]()
     if isinstance(computed, Tensor):
         deps, sure, scaler = deps | computed.deps, computed.sure, computed.scaler
-        averaged, leaves, read = computed.averaged, computed.leaves, computed.read - keys
+        leaves, read = computed.leaves, computed.read - keys
+        # What is weighed before any network weighs no loss; the module of a loss may be handed one.
+        averaged = computed.averaged and bool(computed.deps or any(map(is_loss_name, keys)))
         cut = _may_cut(frame, keys, arguments)
         deps, sure = deps - cut, sure and not cut
     return Tensor(
