@@ -171,7 +171,7 @@ _READERS = (
     ("reading.unseen", "forward"),
     ("judging.windows", "_loses_its_tail"),
     ("judging.windows", "_is_summed"),
-    ("judging.windows", "_synchronises_each"),
+    ("judging.windows", "synchronises_each"),
     ("flow.filled", "is_filled"),
 )
 _HEARERS = (

@@ -615,3 +615,32 @@ def test_an_unused_optimizer_beside_a_loop_that_never_clears_is_a_fault_of_its_o
         actor_opt.step()
 """)
     assert sorted(each.rule.code for each in found) == ["ZG101", "ZG203"]
+
+
+def test_apex_has_no_context_to_keep_a_micro_batch_from_the_other_ranks() -> None:
+    source = """\
+import torch
+{}
+def train(net, opt, data, accum):
+    net = DDP(net)
+    for i, x in enumerate(data):
+        {}
+        (net(x).sum() / accum).backward()
+        if (i + 1) % accum == 0:
+            opt.step()
+            opt.zero_grad()
+"""
+
+    def advice(imported: str, switch: str = "pass") -> list[str]:
+        text = source.format(imported, switch)
+        return [each.advice for each in zerograd.check_source(text, "a.py", select=["ZG505"])]
+
+    of_apex = "from apex.parallel import DistributedDataParallel as DDP"
+    assert advice("from torch.nn.parallel import DistributedDataParallel as DDP") == [
+        "run all but the last micro-batch, forward and backward, inside model.no_sync()"
+    ]
+    assert advice(of_apex) == [
+        "call disable_allreduce() of the wrapped model for all but the last micro-batch, "
+        "and enable_allreduce() before that one"
+    ]
+    assert not advice(of_apex, "net.disable_allreduce()")

@@ -14,6 +14,7 @@ from zerograd.lifecycle.pieces import makes_pieces
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.ir import Happening, Loop
 from zerograd.static.engine.identity.shown import code_of, name_of
+from zerograd.static.engine.judging.ranks import synchronises_each, told_of_apex
 from zerograd.static.engine.judging.window import Window, flushes_by_number, is_divided_by, windows
 from zerograd.static.engine.reading.counters import is_number
 from zerograd.static.engine.text import guards
@@ -60,8 +61,9 @@ def window_findings(
             yield _finding(window, "ZG502", window.step.spot)
         if not window.emptied and _is_summed(window):
             yield _finding(window, "ZG503", window.step.spot)
-        if not window.emptied and _synchronises_each(window.step):
-            yield _finding(window, "ZG505", window.backwards[0].spot)
+        if not window.emptied and synchronises_each(window.step):
+            told = _finding(window, "ZG505", window.backwards[0].spot)
+            yield told_of_apex(told, window.step)
 
 
 def _trail(window: Window) -> tuple[TrailStep, ...]:
@@ -107,8 +109,8 @@ def _loops_of_their_own(buckets: Buckets, flow: Flow) -> Iterator[Finding]:
         cuts = isinstance(loop, ast.For | ast.AsyncFor) and makes_pieces(loop)
         if cuts and not any(each.averaged for each in filled) and not _divides(step):
             yield _note(step, "ZG503", step.spot)
-        if _synchronises_each(step):
-            yield _note(step, "ZG505", filled[0].spot)
+        if synchronises_each(step):
+            yield told_of_apex(_note(step, "ZG505", filled[0].spot), step)
 
 
 def _after_each_round(
@@ -392,9 +394,3 @@ def _divides(step: Happening) -> bool:
     if called not in text and text not in called:
         text += called
     return bool(re.search(r"loss\w*[\"'\])]*\s*/|\.div_?\(|1\.?0?\s*/", text))
-
-
-def _synchronises_each(step: Happening) -> bool:
-    text = step.unit.source.text
-    wrapped = "DistributedDataParallel(" in text or ("DDP(" in text and re.search(r"\bDDP\(", text))
-    return bool(wrapped) and "no_sync" not in text and "require_backward_grad_sync" not in text
