@@ -86,7 +86,7 @@ SCALER_TEXTS = {
     ),
     "ZG305": (
         [EventKind.BACKWARD, EventKind.UNSCALE, EventKind.SCALER_UPDATE, EventKind.STEP],
-        "scaler.update() comes before scaler.step(opt), which then takes another scale",
+        "scaler.update() comes before scaler.step(opt), which then unscales a second time",
         "call scaler.update() once, after the last scaler.step() of the iteration",
     ),
 }

@@ -644,3 +644,35 @@ def train(net, opt, data, accum):
         "and enable_allreduce() before that one"
     ]
     assert not advice(of_apex, "net.disable_allreduce()")
+
+
+def test_an_update_between_an_unscale_and_its_step_has_it_unscale_twice() -> None:
+    loop = """\
+class Trainer:
+    def __init__(self, net):
+        self.net = net
+        self.scaler = torch.amp.GradScaler()
+        self.one, self.other = optim.SGD(net[0].parameters(), 1), optim.SGD(net[1].parameters(), 1)
+    def finish(self, opt):
+        self.scaler.step(opt)
+        self.scaler.update()
+    def fit(self, data):
+        for x in data:
+            self.one.zero_grad()
+            self.other.zero_grad()
+            self.scaler.scale(self.net(x).sum()).backward()
+            {}
+            self.finish(self.one)
+            self.finish(self.other)
+Trainer(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))).fit([])
+"""
+    twice = only(loop.format("self.scaler.unscale_(self.other)"))
+    assert twice.message.endswith("self.scaler.step(opt), which then unscales a second time")
+    assert how(twice)[1:] == [
+        (14, "takes the scale out"),
+        (8, "(by the call in line 17) updates the scaler, which forgets that optimizer"),
+        (7, "(by the call in line 18) divides them by the scale a second time"),
+    ]
+    once = only(loop.format("pass"))
+    assert once.message.endswith("self.scaler.step(opt), which then takes another scale")
+    assert len(once.trail) == 3

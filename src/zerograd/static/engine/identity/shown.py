@@ -106,8 +106,11 @@ def by_way_of(finding: Finding, passed: Sequence[Happening], entrances: Entrance
 
 
 def call_apart(node: Happening, other: Happening, entrances: Entrances) -> Spot | None:
-    """Return the innermost call that leads to the one and not to the other event of one line."""
-    if node is other or node.spot != other.spot:
+    """Return the innermost call that leads to the one and not to the other event of one function.
+
+    Of one line, or of two lines that two calls of one function come to.
+    """
+    if node is other:
         return None
     ways = (sorted(each.frames, reverse=True) for each in (node, other))
     for mine, others in zip(*ways, strict=False):
@@ -116,5 +119,12 @@ def call_apart(node: Happening, other: Happening, entrances: Entrances) -> Spot 
             return None  # it is called from several places, or from none that is known
         (unit, call), (_, another) = (each[0] for each in calls)
         if call is not another:
-            return unit.source.spot(call)
+            apart = node.spot == other.spot or _are_of_one(call, another)
+            return unit.source.spot(call) if apart else None
     return None
+
+
+def _are_of_one(call: ast.AST, another: ast.AST) -> bool:
+    """Do two calls name the same function?"""
+    both = [path_of(each.func) for each in (call, another) if isinstance(each, ast.Call)]
+    return len(both) == 2 and both[0] == both[1] != ""

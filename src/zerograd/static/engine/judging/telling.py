@@ -6,11 +6,12 @@ import ast
 from dataclasses import replace
 
 from zerograd.lifecycle.events import EventKind, Spot
-from zerograd.lifecycle.findings import Finding, explain
+from zerograd.lifecycle.findings import Finding, TrailStep, explain
 from zerograd.lifecycle.state import BucketState
 from zerograd.rules import BY_CODE
 from zerograd.rules.clip_before_unscale import moved
 from zerograd.rules.scaler_bypassed import by_hand as past_by_hand
+from zerograd.rules.scaler_updated_early import TWICE
 from zerograd.rules.stale_gradient import by_hand
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening
@@ -53,6 +54,8 @@ class Telling(EarlyClears):
         if node.optimizer is not None and node.optimizer.is_by_hand:
             bypassed = code == "ZG303" and "scaler" in names
             finding = past_by_hand(finding, names["scaler"]) if bypassed else by_hand(finding)
+        if code == "ZG305" and finding.trail[-1].text.endswith(TWICE):
+            finding = self._told_of_unscale(finding, node)
         if code == "ZG101":
             finding = told_of_clears(finding, node, self._buckets, self._program)
         if code == "ZG101" and is_applied(node):
@@ -63,6 +66,20 @@ class Telling(EarlyClears):
         if late is not None:
             finding = moved(finding, code_of(late))
         return finding
+
+    def _told_of_unscale(self, finding: Finding, step: Happening) -> Finding:
+        """Return the finding with the unscale in its trail that the step repeats."""
+        before: list[Happening] = []
+        for each in self._buckets.happenings:
+            if each.spot == finding.spot:
+                break  # the update that came too early
+            if each.kind is EventKind.UNSCALE and each.event and each.event.owner == _owner(step):
+                before.append(each)
+        if not before:
+            return finding
+        station = TrailStep(before[-1].spot, "takes the scale out", code_of(before[-1]))
+        *filled, update, again = finding.trail
+        return replace(finding, trail=(*filled, station, update, again))
 
     def _unscaled_late(self, clip: Happening) -> Happening | None:
         """Return what unscales the same gradients further down, before they are stepped on."""
@@ -100,6 +117,10 @@ class Telling(EarlyClears):
             if each.spot == spot:
                 return code_of(each)
         return ""
+
+
+def _owner(step: Happening) -> str:
+    return step.event.owner if step.event is not None else ""
 
 
 def scaler_at(node: Happening, key: str) -> str:
