@@ -676,3 +676,27 @@ Trainer(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))).fit([])
     once = only(loop.format("pass"))
     assert once.message.endswith("self.scaler.step(opt), which then takes another scale")
     assert len(once.trail) == 3
+
+
+def test_a_clear_that_does_not_reach_what_is_stepped_is_not_to_be_called_again() -> None:
+    finding = only("""\
+class Wrapper:
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+    def zero_grad(self):
+        pass
+    def step(self):
+        self.optimizer.step()
+def train(data):
+    net = nn.Linear(2, 2)
+    opt = Wrapper(optim.SGD(net.parameters(), lr=0.1))
+    for x in data:
+        opt.zero_grad()
+        net(x).sum().backward()
+        opt.step()
+""")
+    assert how(finding)[0][1] == (
+        "steps; nothing clears the gradients it used "
+        "(opt.zero_grad() in line 14 does not reach them)"
+    )
+    assert finding.advice == "let opt.zero_grad() clear what opt.step() uses"

@@ -259,7 +259,7 @@ class Tensor(Value):
     are named beside them.
     """
 
-    __slots__ = ("averaged", "choice", "deps", "leaves", "read", "scaler", "sure")
+    __slots__ = ("averaged", "choice", "copied", "deps", "leaves", "read", "scaler", "sure")
 
     def __init__(
         self,
@@ -278,17 +278,12 @@ class Tensor(Value):
         self.averaged = averaged
         self.leaves = leaves
         self.choice: tuple[Test, Tensor, Tensor] | None = None  # as that of an optimizer
+        self.copied = False  # of parameters, by `p.detach()`: it never has a gradient to clear
 
     def with_scaler(self, scaler: str) -> Tensor:
         """Return it with a scaler's factor in it, whichever of two it is."""
-        made = Tensor(
-            self.deps,
-            sure=self.sure,
-            scaler=scaler,
-            averaged=self.averaged,
-            leaves=self.leaves,
-            read=self.read,
-        )
+        made = Tensor(self.deps, sure=self.sure, leaves=self.leaves, read=self.read)
+        made.averaged, made.scaler = self.averaged, scaler
         if self.choice is not None:
             test, one, other = self.choice
             made.choice = test, one.with_scaler(scaler), other.with_scaler(scaler)
@@ -305,7 +300,7 @@ class Tensor(Value):
     @property
     def ident(self) -> str:
         test = self.choice[0].key if self.choice is not None else ""
-        marks = f"{self.sure}{self.scaler}{self.averaged}{test}"
+        marks = f"{self.sure}{self.scaler}{self.averaged}{self.copied}{test}"
         return f"t:{sorted(self.deps)}{marks}{sorted(self.leaves)}{sorted(self.read)}"
 
 

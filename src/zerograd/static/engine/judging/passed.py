@@ -55,12 +55,20 @@ def told_of_clears(
         if step.loop is not None and not step.loop.pseudo and outside:
             when = "before the first call of the closure" if repeats(step) else "outside this loop"
             return _said(finding, _place(clear, step), f"only {when}")
+    for clear in _clears(step, buckets, rescues=True):
+        return _said(finding, _place(clear, step), "only where an exception is caught")
+    reached = any(_meets(each, step) for each in buckets.happenings)
     for call in _written_beside(finding.owner, step):  # and left out by what it is called with
         condition = _condition(call, step.unit, step, may_change=False)
         if condition:
             return _said(finding, f"line {step.unit.source.spot(call).line}", f"only {condition}")
-    for clear in _clears(step, buckets, rescues=True):
-        return _said(finding, _place(clear, step), "only where an exception is caught")
+        if not reached and step.loop is not None and _is_in(call, _body(step.loop.node)):
+            line = f"line {step.unit.source.spot(call).line}"
+            told = _said(
+                finding, "", f"({finding.owner}.zero_grad() in {line} does not reach them)"
+            )
+            mend = f"let {finding.owner}.zero_grad() clear what {finding.owner}.step() uses"
+            return replace(told, advice=mend)
     return finding
 
 
@@ -103,6 +111,13 @@ def _clears(step: Happening, buckets: Buckets, *, rescues: bool = False) -> list
         and each.rescues is rescues
         and mine <= set(each.event.buckets)
     ]
+
+
+def _meets(clear: Happening, step: Happening) -> bool:
+    """Does a clear reach any of what a step uses?"""
+    if clear.kind is not EventKind.CLEAR or clear.event is None or step.event is None:
+        return False
+    return not set(clear.event.buckets).isdisjoint(step.event.buckets)
 
 
 def _written_beside(owner: str, step: Happening) -> list[ast.Call]:
@@ -174,6 +189,10 @@ def _sides(choice: ast.If | ast.Match, unit: Unit) -> Iterator[tuple[list[ast.st
         return
     for case in choice.cases:
         yield case.body, f"in `case {unit.source.segment(case.pattern)}`"
+
+
+def _body(loop: ast.AST | None) -> Sequence[ast.stmt]:
+    return loop.body if isinstance(loop, ast.For | ast.AsyncFor | ast.While) else ()
 
 
 def _is_in(node: ast.AST, body: Sequence[ast.stmt]) -> bool:

@@ -23,10 +23,12 @@ def assign_gradient(frame: Frame, target: ast.expr, value: Value, right: ast.exp
     owner = peek(frame, holder)
     if isinstance(owner, Gradient):
         owner = owner.of
+    to_none = isinstance(right, ast.Constant) and right.value is None
+    if isinstance(owner, Tensor) and owner.copied and to_none:
+        return  # of a copy of parameters, which has none
     if isinstance(owner, Tensor) or owner is NOTHING:
         frame.emit(Haze(None, whole=False))  # somebody's gradient, given by hand
         return
-    to_none = isinstance(right, ast.Constant) and right.value is None
     zeros = isinstance(right, ast.Call) and path_of(right.func).rsplit(".", 1)[-1] in _ZEROS
     zero = isinstance(right, ast.Constant) and right.value == 0 and not to_none
     if to_none or zeros or zero:

@@ -63,6 +63,8 @@ def gradient_method(
 
 
 def _wipe(frame: Frame, node: ast.AST, gradient: Gradient, name: str) -> None:
+    if isinstance(gradient.of, Tensor) and gradient.of.copied:
+        return  # of a copy of parameters, which has none
     wipe_unknown(frame, gradient.of)
     emit(
         frame,

@@ -155,7 +155,7 @@ def _without_outputs(item: Value) -> Value:
     """Return an item that is no output of a network, nor has one in it."""
     if type(item) is Several:
         return Several([_without_outputs(each) for each in item.items], item.open)
-    return NOTHING if type(item) is Tensor else item
+    return NOTHING if type(item) is Tensor and not item.copied else item
 
 
 def _are_looked_up(frame: Frame, source: ast.expr, items: list[Value]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.identity.arguments import Arguments
@@ -22,6 +23,9 @@ from zerograd.static.engine.reading.emit import emit, is_false
 from zerograd.static.engine.reading.updates import perturbs, put_back, uses_gradient
 from zerograd.static.engine.text.words import words_of
 
+# what makes a leaf of a tensor, or gives it a gradient by hand
+_GIVEN = re.compile(r"requires_grad|\bParameter\(|\.grad\s*=(?!=|\s*None\b)|setattr\(")
+_STILL = frozenset(("clone", "contiguous", "cpu", "cuda", "double", "float", "half", "to"))
 _PRODUCTS = frozenset(
     (
         *("mul", "mul_", "multiply", "div", "div_", "divide", "true_divide"),
@@ -104,7 +108,18 @@ def tensor_method(
         return base
     if isinstance(base, Params):
         return base.some(lacks=True) if name == "difference" else base
+    if isinstance(base, Tensor) and base.copied and name in _STILL:
+        return base
     return weighed(Arguments([base, *arguments.all()], {}).computed(), name)
+
+
+def detached(frame: Frame, base: Value, name: str) -> Tensor:
+    """Return what is cut off: of parameters a copy without a gradient, if nothing gives it one."""
+    made = Tensor()
+    kept = isinstance(base, Params) or (isinstance(base, Tensor) and base.copied)
+    if kept and name == "detach":
+        made.copied = not _GIVEN.search(frame.unit.source.text)
+    return made
 
 
 def weighed(value: Value, name: str) -> Value:

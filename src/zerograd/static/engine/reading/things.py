@@ -35,7 +35,7 @@ from zerograd.static.engine.identity.values import (
 from zerograd.static.engine.reading.clips import clip
 from zerograd.static.engine.reading.handed import is_handed_a_loss
 from zerograd.static.engine.reading.scalers import scaler_method
-from zerograd.static.engine.reading.tensors import require, tensor_method
+from zerograd.static.engine.reading.tensors import detached, require, tensor_method
 from zerograd.static.engine.reading.training import (
     clear,
     fill,
@@ -178,7 +178,7 @@ def thing_method(
         holder = node.func.value if isinstance(node.func, ast.Attribute) else None
         if name == "detach_" and isinstance(base, Tensor) and isinstance(holder, ast.Name):
             frame.locals[holder.id] = Tensor()  # cut off where it stands
-        return Tensor()
+        return detached(frame, base, name)
     if fills_by_name(name):
         fill(frame, node, NOTHING, Arguments.none())  # forward_backward_step and its kin
         handed = arguments.optimizers()
