@@ -81,10 +81,27 @@ def _wipe(frame: Frame, node: ast.AST, gradient: Gradient, name: str) -> None:
 def write_into(frame: Frame, target: ast.Subscript, gradient: Gradient, value: Value) -> None:
     """`x.grad[:] = 0` clears, `x.grad[:] = g` gives it by hand; what is in a part of it stays."""
     if not _is_whole(target.slice):
-        return
-    if is_false(value):
+        if is_false(value):
+            _wipe_part(frame, gradient)
+    elif is_false(value):
         _wipe(frame, target, gradient, path_of(target.value).split(".grad", 1)[0])
     else:
+        frame.emit(Haze(keys_of(gradient.of), whole=True))
+
+
+def wipe_item(frame: Frame, item: ast.Subscript) -> None:
+    """`x.grad.data[:, :i].fill_(0)`: a part of it is wiped by a method."""
+    program = frame.program
+    before, program.peeking = program.peeking, True
+    gradient = program.evaluate(frame, item.value)
+    program.peeking = before
+    if isinstance(gradient, Gradient):
+        _wipe_part(frame, gradient)
+
+
+def _wipe_part(frame: Frame, gradient: Gradient) -> None:
+    """What is left of an input's gradient may be this round's alone."""
+    if isinstance(gradient.of, Leaf):
         frame.emit(Haze(keys_of(gradient.of), whole=True))
 
 

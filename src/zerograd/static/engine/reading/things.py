@@ -33,6 +33,7 @@ from zerograd.static.engine.identity.values import (
     Value,
 )
 from zerograd.static.engine.reading.clips import clip
+from zerograd.static.engine.reading.gradients import wipe_item
 from zerograd.static.engine.reading.handed import is_handed_a_loss
 from zerograd.static.engine.reading.scalers import scaler_method
 from zerograd.static.engine.reading.tensors import detached, require, tensor_method
@@ -105,6 +106,9 @@ def thing_method(
     if path and is_scaler_name(path) and name != "backward":
         return scaler_method(frame, node, program.named_scaler(path), name, arguments)
     if not _is_telling(name):
+        item = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if name in ("zero_", "fill_") and isinstance(item, ast.Subscript):
+            wipe_item(frame, item)
         if name == "zero_" and frame.unit.has_gradients_in_buffers():
             frame.emit(Haze(None, whole=True))  # it may be the memory of them
         if path and is_optimizer_name(path) and not is_scheduler_name(path):
