@@ -57,7 +57,8 @@ class Feeding:
         self.counts = [0, 0, 0, 0]  # backwards, clears, steps, clips
         self._rounds_of_care = 0  # to come, after a ride
         self.may_ride: Callable[[], bool] = lambda: True
-        self.set_canary: Callable[[Leg, bool], None] = lambda leg, has_hand_work: None
+        self.set_canary: Callable[[Leg, Ring], None] = lambda leg, ring: None
+        self.lose_what_varies: Callable[[Ring], None] = lambda ring: None
         self.protect: Callable[[Callable[..., None]], Callable[..., None]] = lambda act: act
         self._speak = speak
         self._trace = trace
@@ -116,8 +117,12 @@ class Feeding:
             ring = self.rounds.passed(symbol, node, symbol.call, edge.window, edge.new_round)
             if edge.new_round:
                 self._rounds_of_care = max(self._rounds_of_care - 1, 0)
-            # A trace takes one round at a time.
-            is_told = ring is not None and ring.together > 1 and self._trace is not None
+            # A trace takes one round at a time, and is told what each of them fills.
+            is_told = (
+                ring is not None
+                and (ring.together > 1 or bool(ring.varying))
+                and self._trace is not None
+            )
             if ring is not None and not is_told and self.may_ride():
                 self._begin_ride(ring)
         for finding in findings:
@@ -126,7 +131,7 @@ class Feeding:
     def _begin_ride(self, ring: Ring) -> None:
         trace = None
         for leg in ring.legs:
-            self.set_canary(leg, ring.has_hand_work)
+            self.set_canary(leg, ring)
             leg.simplify()
         if self._trace is not None:
             for symbol in ring.symbols:
@@ -221,6 +226,8 @@ class Feeding:
                     self._speak(finding, event)
         self.memo.rounds += going.rounds
         self.memo.node = self.memo.before = going.node
+        if going.ring.varying:
+            self.lose_what_varies(going.ring)
         self._rounds_of_care = going.ring.together
         if going.leg is going.ring.legs[0]:
             self.rounds.resume(going.ring)

@@ -52,6 +52,7 @@ class Symbol:
     is_by_hand: bool = False  # done to `.grad` itself, in no call
     goes_on: bool = False  # within a backward that was heard already: no turn begins with it
     shown: Event | None = None  # the event in the user's names, for a trace
+    kin: int = 0  # the same for all that differ in what they fill alone; see `kindred`
     count: int = 0
 
 

@@ -16,7 +16,7 @@ from torch.optim.optimizer import Optimizer
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.rule import Rule
-from zerograd.lifecycle.state import BucketState
+from zerograd.lifecycle.state import UNKNOWN, BucketState
 from zerograd.runtime import fsdp_facts, ride
 from zerograd.runtime.backwards import Backwards, OpenBackward
 from zerograd.runtime.buckets import Bucket
@@ -30,7 +30,7 @@ from zerograd.runtime.leaves import Leaves
 from zerograd.runtime.names import name_in_frames
 from zerograd.runtime.owners import Owner, Owners
 from zerograd.runtime.replicas import Replicas
-from zerograd.runtime.ride import Leg
+from zerograd.runtime.ride import Leg, Ring
 from zerograd.runtime.scaling import Scaling
 from zerograd.runtime.steps import Steps
 from zerograd.runtime.unseen import Unseen
@@ -79,6 +79,7 @@ class Recorder(Feeding):
         self.held_as: dict[str, str] = {}  # owners by the variables that held them early on
         self.may_ride = self._may_ride
         self.set_canary = self._set_canary
+        self.lose_what_varies = self._lose_what_varies
         self.before_step: Callable[[str], None] = lambda owner: None
         self._wants = wants
         self.others: Others | None = trace if isinstance(trace, Others) else None
@@ -218,8 +219,10 @@ class Recorder(Feeding):
 
     def state_now(self, bucket: Bucket) -> BucketState:
         """Return what a bucket holds, without ending a ride."""
-        node = self.ride.node if self.ride is not None else self.memo.node
-        return self.memo.state(bucket.name, node)
+        going = self.ride
+        if going is not None and bucket.name in going.ring.varying:
+            return UNKNOWN
+        return self.memo.state(bucket.name, going.node if going is not None else self.memo.node)
 
     def left_in(self, bucket: Bucket) -> frozenset[str]:
         """Return who has used what is suspected to be left in a bucket, before its own loss."""
@@ -263,13 +266,18 @@ class Recorder(Feeding):
     def _may_ride(self) -> bool:
         return not (self.replicas or self.owners.has_news or self.steps.are_overheard)
 
-    def _set_canary(self, leg: Leg, has_hand_work: bool) -> None:
+    def _set_canary(self, leg: Leg, ring: Ring) -> None:
         """Say what a ride shall look at before this call: one gradient, there or not.
 
         Where all is done in calls, only one that has to be there could be cleared by hand.
         """
+        has_hand_work = ring.has_hand_work
         event = leg.symbols[-1].event
-        bucket = self.partition.by_name.get(event.reach[0])
+        name = event.reach[0]
+        if ring.varying:  # more than when it was ridden last, perhaps
+            leg.canary = None
+            name = next((each for each in event.reach if each not in ring.varying), "")
+        bucket = self.partition.by_name.get(name)
         if bucket is None:
             return
         state = self.memo.state(bucket.name, leg.node)
@@ -283,6 +291,22 @@ class Recorder(Feeding):
         leg.is_zeroed = leg.is_present and any(
             each.kind is EventKind.CLEAR and bucket.name in each.reach for each in by_hand
         )
+
+    def _lose_what_varies(self, ring: Ring) -> None:
+        """After a ride on which nobody looked what was filled: say what is not known of it.
+
+        Known is what holds nothing, neither here nor in the round that the ring was made of.
+        """
+        filled, sighted = self.memo.node.filled, set(self.backwards.in_sight())
+        lost = []
+        for name in ring.varying:
+            bucket = self.partition.by_name.get(name)
+            if bucket is None:
+                continue
+            if name in filled or bucket not in sighted or bucket.gradients(1):
+                lost.append(name)
+        if lost:
+            self.memo.lose_sight(lost)
 
     def _owner_ends(self, name: str) -> None:
         for finding in self.memo.finish():

@@ -3,8 +3,9 @@
 The hooks then compare each call with the one that is due, by the object called or, where
 that does not tell, by the user's frame, and nothing else happens. A call that is not the
 one due ends the ride, and so does every fourth lap, which is watched with full care, later
-every sixteenth; where all is done in calls, and nothing to `.grad` by hand, every 256th. So
-a new order of calls is seen at once, and work by hand soon after it begins.
+every sixteenth; where all is done in calls, nothing to `.grad` by hand, and every round fills
+the same gradients, every 256th. So a new order of calls is seen at once, and work by hand soon
+after it begins.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from zerograd.runtime import torch_facts
 from zerograd.runtime.memo import Node, Symbol
 
 LAPS = 3  # between two rounds of full care, at first; each ride then takes twice as long
-MOST_LAPS = 255  # where nothing is done by hand
-MOST_WITH_HAND_WORK = 15
+MOST_LAPS = 255  # where nothing is done by hand, and all rounds fill the same
+MOST_UNCERTAIN = 15
 AT_ONCE = 32  # laps, all but the last counted with no call of ours
 
 BACKWARD, CLEAR, STEP, CLIP = range(4)
@@ -140,6 +141,7 @@ class Ring:
     laps: int = LAPS  # of the next ride
     short: int = 0  # rides in a row that ended soon
     windows: tuple[tuple[Event, Window], ...] = ()  # closed in each lap, to be counted
+    varying: frozenset[str] = frozenset()  # buckets that are filled in some of its rounds only
 
     def __post_init__(self) -> None:
         self.windows = tuple(leg.window for leg in self.legs if leg.window is not None)
@@ -327,7 +329,8 @@ class Ride(_UnderWay):
         if ring.windows:
             self._lap()
         if self.laps >= self._most or self.thread != get_ident():
-            most = MOST_WITH_HAND_WORK if ring.has_hand_work else MOST_LAPS
+            is_certain = not ring.has_hand_work and not ring.varying
+            most = MOST_LAPS if is_certain else MOST_UNCERTAIN
             ring.laps = min(2 * ring.laps + 1, max(most // ring.together, 1))
             self._end()
 

@@ -7,12 +7,13 @@ second turn: there it is some rounds together that come again, and these are the
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from itertools import accumulate, chain, islice
+from itertools import chain, islice
 
 from zerograd.lifecycle.windows import Window
+from zerograd.runtime.kindred import Kindred
 from zerograd.runtime.memo import Node, Symbol
-from zerograd.runtime.ride import BACKWARD, CLIP, Call, Leg, Ring
+from zerograd.runtime.ride import Call, Ring
+from zerograd.runtime.rings import Passed, ring_of
 
 SURE = 16  # equal rounds before the first ride
 MOST_LEGS = 4096
@@ -20,26 +21,23 @@ MOST_RINGS = 64
 MOST_TOGETHER = 16  # rounds that come again as one
 TOO_SHORT = 3  # rides in a row that ended within two laps: it is no habit after all
 
-# One event of the round under way: its symbol, the node before it, how the hooks know
-# it again (None: done by hand), and the window that it closed.
-_Passed = tuple[Symbol, Node, Call | None, Window | None]
-
 # How a round is known again: by the node before it, and its symbols. Who keeps one keeps these.
 _Key = tuple[int, ...]
-_Round = tuple[_Key, list[_Passed]]
+_Round = tuple[_Key, list[Passed]]
 
 
 class Rounds:
     """Notices when rounds repeat themselves, and makes rings of them."""
 
     def __init__(self) -> None:
-        self._round: list[_Passed] = []
+        self._round: list[Passed] = []
         self._is_plain = True
         self._past: deque[_Round] = deque(maxlen=MOST_TOGETHER)  # the last one first
         self._runs: list[int] = []  # rounds in a row equal to the one so many before, from 1 on
         self._rings: dict[tuple[_Key, ...], Ring] = {}
         self._lengths: tuple[int, ...] = ()  # of these, in rounds
         self._unhurried = 0  # rounds that shall pass before the next ride
+        self._kindred = Kindred()
 
     def forget(self) -> None:
         """Begin anew: symbols and nodes are no longer the same."""
@@ -48,6 +46,7 @@ class Rounds:
         self._break_off()
         self._rings.clear()
         self._lengths = ()
+        self._kindred.forget()
 
     def spoil(self) -> None:
         """Say that the round under way holds something that cannot be ticked off."""
@@ -67,7 +66,11 @@ class Rounds:
             self._round.append((symbol, node, call, window))
         else:
             self._is_plain = False
-        if ring is None or call is None or ring.symbols[0] is not symbol:
+        if ring is None or call is None:
+            return None
+        if ring.varying:
+            return ring if self._kindred.begins(ring, symbol, node) else None
+        if ring.symbols[0] is not symbol:
             return None
         return ring if ring.legs[0].node is node else None
 
@@ -83,12 +86,14 @@ class Rounds:
         self.spoil()
         ring.short = 0 if laps > 1 else ring.short + 1
         if ring.short >= TOO_SHORT:
+            self._kindred.drop(ring)
             self._rings = {key: each for key, each in self._rings.items() if each is not ring}
 
     def _break_off(self) -> None:
         self._past.clear()
         self._runs = []
         self._unhurried = 0
+        self._kindred.break_off()
 
     def _end_round(self) -> Ring | None:
         passed, self._round = self._round, []
@@ -108,7 +113,7 @@ class Rounds:
         if self._unhurried:
             self._unhurried -= 1
             return None
-        return self._known() or self._new()
+        return self._known() or self._new() or self._kindred.take(passed)
 
     def _known(self) -> Ring | None:
         """Return the ring that the last rounds make, if it has been one before."""
@@ -126,7 +131,7 @@ class Rounds:
         else:
             return None
         rounds = tuple(islice(self._past, together))
-        ring = _ring_of([passed for _, passed in reversed(rounds)])
+        ring = ring_of([passed for _, passed in reversed(rounds)])
         if len(ring.legs) < 2 or len(ring.symbols) > MOST_LEGS:
             return None
         if len(self._rings) >= MOST_RINGS:
@@ -134,34 +139,3 @@ class Rounds:
         self._rings[tuple(key for key, _ in rounds)] = ring
         self._lengths = tuple(sorted({*self._lengths, together}))
         return ring
-
-
-def _ring_of(rounds: Sequence[Sequence[_Passed]]) -> Ring:
-    passed = list(chain.from_iterable(rounds))
-    legs: list[Leg] = []
-    due: tuple[Symbol, ...] = ()
-    has_places = any(call is not None and call.kind == BACKWARD for _, _, call, _ in passed)
-    for symbol, node, call, window in passed:
-        due = (*due, symbol)
-        if call is not None:
-            # A backward or a clip is known by its place alone. What its holder tells apart
-            # does the same to the same gradients wherever it stands.
-            looks = not has_places or call.kind in (BACKWARD, CLIP)
-            leg = Leg(call.key, call.depth, call.code, call.at, call.kind, node, looks, due)
-            leg.holder = call.holder
-            leg.is_measured = call.kind in (BACKWARD, CLIP)
-            leg.window = (symbol.event, window) if window is not None else None
-            legs.append(leg)
-            due = ()
-    legs[0].symbols = (*due, *legs[0].symbols)
-    for n, leg in enumerate(legs):
-        leg.number, leg.next = n, legs[(n + 1) % len(legs)]
-    legs[-1].is_last = True
-    last = max(n for n, each in enumerate(passed) if each[2] is not None)
-    end = passed[last + 1][1] if last + 1 < len(passed) else passed[0][1]
-    firsts = tuple(accumulate((_calls_in(each) for each in rounds[:-1]), initial=0))
-    return Ring(tuple(legs), tuple(symbol for symbol, _, _, _ in passed), end, firsts)
-
-
-def _calls_in(passed: Sequence[_Passed]) -> int:
-    return sum(call is not None for _, _, call, _ in passed)
