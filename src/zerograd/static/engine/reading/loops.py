@@ -386,7 +386,9 @@ def read_while(frame: Frame, node: ast.While, read: Read) -> None:
     if test.kind == "never" and isinstance(node.test, ast.Constant):
         frame.out.extend(read(frame, node.orelse))
         return
-    loop.endless = test.kind == "always"
+    # `while not env.done`: whatever it is now, a method called in the loop may change it
+    asked = ast.walk(node.test)
+    loop.endless = test.kind == "always" and not any(isinstance(e, ast.Attribute) for e in asked)
     if frame.unit.mentions(node.test, "("):
         evaluate_parts(frame, node.test)
     _read_loop(frame, loop, node.body, node.orelse, read)
