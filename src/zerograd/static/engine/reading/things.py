@@ -144,6 +144,8 @@ def thing_method(
                 target = Several([Named(receiver), Params(base.deps)])
             clear(frame, node, target, arguments)
         return NOTHING
+    if name in ("requires_grad_", "requires_grad"):  # no optimizer has it, whatever it is called
+        return require(frame, node, base, arguments)
     if path and is_optimizer_name(path) and not is_scheduler_name(path):
         optimizer = program.named_optimizer(path)
         return optimizer_method(frame, node, optimizer, name, arguments)
@@ -159,8 +161,6 @@ def thing_method(
     if name in PARAMETERS and not isinstance(base, Tensor):
         program.networks |= keys_of(base)
         return Params(keys_of(base))
-    if name in ("requires_grad_", "requires_grad"):
-        return require(frame, node, base, arguments)
     if name == "apply" and isinstance(arguments.first(), Function):
         each = arguments.first()
         if frame.unit.mentions(each.node, "grad"):  # type: ignore[attr-defined]
