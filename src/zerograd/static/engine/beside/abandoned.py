@@ -16,6 +16,7 @@ from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.acting import acts
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.judging.unused import NEVER_STEPPED, is_used
+from zerograd.static.engine.text.places import has_row
 from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.engine.text.words import is_optimizer_name, is_scheduler_name, words_of
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from zerograd.static.engine.reading.program import Program
 
 _TOLD = frozenset(("ZG203", "ZG501"))
+MOST_STEPS = 32  # lines that step: of more of them, each is looked at for too many loops
 NOT_HERE = "{owner} is cleared in every iteration, but not stepped in this loop"
 
 # Who looks at gradients, measures, or has others train, has no need of a step.
@@ -101,7 +103,9 @@ def _is_stepped_apart(unit: Unit, loop: ast.For | ast.While, name: str) -> bool:
     None of the functions that step is called in this loop.
     """
     first, last = loop.lineno, loop.end_lineno or 0
-    lines = [row for row, each in enumerate(unit.source.lines, 1) if f"{name}.step" in each]
+    lines = list(dict.fromkeys(unit.places.rows(f"{name}.step")))
+    if has_row(lines, first, last) or len(lines) > MOST_STEPS:
+        return False
     for line in lines:
         around: list[ast.AST] = [*unit.functions_around(line)]
         called = (getattr(each, "name", "") for each in around)
