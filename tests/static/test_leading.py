@@ -151,6 +151,13 @@ def test_a_name_that_is_called_assigned_or_handed_on_leads_to_events():
         def binds(opt):
             return opt.step
 
+        def lists(opt):
+            run_all([opt.step])
+
+        def binds_before_a_sum(opt, x):
+            act = opt.step
+            +x
+
         def updates(self):
             self.grad_scaler.update()
 

@@ -22,8 +22,8 @@ EVENT_WORDS = (*GRADIENT_WORDS, "requires_grad")
 _LONGER = {".step": ".steps", ".grad": ".gradient_"}
 _REST = re.compile(r"\w*")
 # behind a name: it is a number, as in `self.step += 1`, `self.step % n`, `self.step = 0`
-_NUMBER = re.compile(r"\s*(?:[-+*/%]|[<>=!]=|[<>\]]|=\s*-?\d)")
-_SET = re.compile(r"\s*=(?!=)")
+_NUMBER = re.compile(r" *(?:[-+*/%]|[<>=!]=|[<>]|= *-?\d)")
+_SET = re.compile(r" *=(?!=)")
 _QUOTES = ("'", '"')
 # methods that everything has: a call of one says nothing
 _COMMON = frozenset(("train", "step", "eval", "forward", "update", "__init__", "__call__", "run"))
