@@ -79,6 +79,7 @@ class _Rounds:
         if isinstance(loop, ast.For | ast.AsyncFor):
             self._anew |= {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
         self._named: dict[str, list[Kept]] = {}  # what a name of this round stands for
+        self._rows: dict[str, str] = {}  # the list whose rows a name goes through
 
     def kept(self) -> Iterator[Kept]:
         """Yield the gradients that each round keeps after its own backward."""
@@ -93,7 +94,8 @@ class _Rounds:
     def _kept_by(self, each: ast.stmt, parameters: dict[str, str]) -> Iterator[Kept]:
         """Yield the gradients that a statement adds to what was there before the loop."""
         if isinstance(each, ast.For):
-            inner = parameters | _parameters(each.target, each.iter)
+            inner = {**parameters, **_parameters(each.target, each.iter)}
+            self._rows |= _rows(each.target, each.iter)
             for part in each.body:
                 yield from self._kept_by(part, inner)
         elif isinstance(each, ast.If) and not each.orelse and self._chooses(each.test, parameters):
@@ -102,6 +104,7 @@ class _Rounds:
         else:
             holder, value = _kept(each, self._anew - parameters.keys())
             root = path_of(holder).split("[", 1)[0] if holder is not None else ""
+            root = self._rows.get(root, root)
             if value is None or not root or root in self._anew:
                 return
             if root.split(".", 1)[0] in parameters:
@@ -205,19 +208,44 @@ def _bare(target: ast.expr) -> ast.expr:
 
 def _parameters(target: ast.expr, source: ast.expr) -> dict[str, str]:
     """Return the names that go through a network's parameters, with the network."""
-    calls = [
-        each
-        for each in ast.walk(source)
-        if isinstance(each, ast.Call)
-        and isinstance(each.func, ast.Attribute)
-        and each.func.attr in ("parameters", "named_parameters")
-    ]
-    if not calls:
-        return {}
-    assert isinstance(calls[0].func, ast.Attribute)
-    owner = path_of(calls[0].func.value)
-    names = [each.id for each in ast.walk(target) if isinstance(each, ast.Name)]
-    return dict.fromkeys(names, owner) if owner else {}
+    found: dict[str, str] = {}
+    for part, gone_through in _pairs(target, source):
+        calls = [
+            each
+            for each in ast.walk(gone_through)
+            if isinstance(each, ast.Call)
+            and isinstance(each.func, ast.Attribute)
+            and each.func.attr in ("parameters", "named_parameters")
+        ]
+        if calls:
+            assert isinstance(calls[0].func, ast.Attribute)
+            owner = path_of(calls[0].func.value)
+            names = [each.id for each in ast.walk(part) if isinstance(each, ast.Name)]
+            found |= dict.fromkeys(names, owner) if owner else {}
+    return found
+
+
+def _rows(target: ast.expr, source: ast.expr) -> dict[str, str]:
+    """Return the names that go through a list beside others, `zip(sums, …)`, with that list."""
+    return {
+        part.id: path_of(gone_through)
+        for part, gone_through in _pairs(target, source)
+        if part is not target and isinstance(part, ast.Name) and path_of(gone_through)
+    }
+
+
+def _pairs(target: ast.expr, source: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield what a loop's names go through, each part of a `zip` by itself."""
+    if isinstance(source, ast.Call) and isinstance(target, ast.Tuple):
+        called, parts = path_of(source.func), target.elts
+        if called == "enumerate" and len(parts) == 2 and source.args:
+            yield from _pairs(parts[1], source.args[0])
+            return
+        if called == "zip" and len(parts) == len(source.args):
+            for part, each in zip(parts, source.args, strict=True):
+                yield from _pairs(part, each)
+            return
+    yield target, source
 
 
 def _finding(program: Program, kept: Kept, loss: ast.stmt | None) -> Finding:
