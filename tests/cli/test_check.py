@@ -113,6 +113,37 @@ def test_output_that_cannot_be_written_is_said(check):
     assert "--output no/where.txt: cannot be written" in said.err
 
 
+def test_output_does_not_replace_a_source(check):
+    said = check("--output", "wrong.py")
+    assert (said.code, said.out) == (2, "")
+    assert said.err == "zerograd: --output wrong.py: is source code, which it would replace\n"
+    assert Path("wrong.py").read_text() == WRONG
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="a name that Linux and macOS have")
+def test_output_to_where_standard_output_goes_is_added_there(check):
+    words = [sys.executable, "-m", "zerograd", "check", "-q", "--format", "concise", "wrong.py"]
+    words += ["--output", "/dev/stdout"]
+    Path("log").write_text("before\n")
+    with open("log", "ab") as log:
+        assert subprocess.run(words, stdout=log).returncode == 1
+    before, found = Path("log").read_text().splitlines()
+    assert (before, found.startswith(PLACE)) == ("before", True)
+    said = subprocess.run(words, capture_output=True, text=True)  # through a pipe
+    assert said.stdout.startswith(PLACE)
+
+
+def test_options_may_stand_between_the_paths(check):
+    Path("b.py").write_text(WRONG)
+    said = check("wrong.py", "--format", "concise", "b.py", "-q")
+    assert [line.partition(":")[0] for line in said.out.splitlines()] == ["b.py", "wrong.py"]
+    said = check("wrong.py", "-q", "b.py", "--nope")
+    assert (said.code, said.err.splitlines()[0]) == (
+        2,
+        "zerograd: check: unrecognized arguments: --nope.",
+    )
+
+
 def test_quiet_leaves_the_findings(check):
     said = check(".", "--quiet")
     assert said.out.startswith(PLACE)
@@ -298,6 +329,7 @@ def test_add_allow_silences_what_is_there(check):
         json.loads(Path("b.ipynb").read_text())["cells"][1]["source"]
     )
     assert check(".").code == 0
+    assert check(".", "--add-allow").err == "0 comments added.\n"
 
 
 def test_a_baseline_is_written_once_and_hides_what_it_holds(check):

@@ -97,6 +97,13 @@ def test_a_comment_in_a_wrong_form_is_named() -> None:
     assert codes(findings) == [("ZG101", 5), ("ZG901", 5)]
 
 
+@pytest.mark.parametrize("word", ["ALL", "ZG"])
+def test_a_comment_that_would_allow_everything_is_told_to_name_a_rule(word: str) -> None:
+    *_, told = found(step=f"  # zerograd: allow[{word}] why")
+    assert told.message == f"this comment allows nothing: {word} names no rule"
+    assert told.advice == "name one that `zerograd rules` lists"
+
+
 def test_a_comment_for_what_is_not_shown_is_not_idle() -> None:
     text = LOOP.format(head="", step="  # zerograd: allow[ZG101] why")
     assert check_source(text, "a.py", ignore=["ZG101"]) == []

@@ -104,6 +104,27 @@ def test_the_settings_of_the_project_hold(tree: Path) -> None:
     assert len(check_paths(["."], select=["ZG101"])) == 2  # who selects, wants
 
 
+def test_two_stars_between_slashes_are_any_number_of_folders(tree: Path) -> None:
+    for name in ("a/b.py", "a/x/b.py", "a/x/y/b.py", "c/a/b.py"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(WRONG)
+    settings = '[tool.zerograd.per-file-ignores]\n"{}" = ["ZG101"]\n'
+    (tree / "pyproject.toml").write_text(settings.format("a/**/b.py"))
+    assert places(check_paths(["."])) == [("ZG101", "c/a/b.py", 5)]
+    (tree / "pyproject.toml").write_text(settings.format("a/**/x/**/b.py"))
+    assert [path for _, path, _ in places(check_paths(["."]))] == ["a/b.py", "c/a/b.py"]
+
+
+def test_all_stands_for_all_rules(tree: Path) -> None:
+    (tree / "wrong.py").write_text(WRONG)
+    (tree / "gen.py").write_text(WRONG)
+    (tree / "pyproject.toml").write_text(
+        '[tool.zerograd]\nselect = ["ALL"]\n[tool.zerograd.per-file-ignores]\n"gen.py" = ["ALL"]\n'
+    )
+    assert places(check_paths(["."])) == [("ZG101", "wrong.py", 5)]
+    assert places(check_paths(["."], ignore=["all"])) == []
+
+
 def test_the_projects_own_words_are_looked_for(tree: Path) -> None:
     (tree / "a.py").write_text("push(loss)\n")
     assert check_paths(["."]).analysed == 0

@@ -175,6 +175,20 @@ def test_a_pipe_is_no_source() -> None:
     assert found("pipe.py") == ["!pipe.py: not checked, it is neither a file nor a folder"]
 
 
+def test_a_pipe_in_a_tree_is_not_waited_for() -> None:
+    os.mkfifo("pipe.py")
+    write("a.py")
+    read = (
+        "from zerograd.static.files import read_bytes\n"
+        "assert read_bytes('pipe.py', print) is None\n"
+        "from zerograd.static.neighbours import read_module\n"
+        "assert read_module('pipe.py') is None and read_module('a.py') == b'x = 1\\n'\n"
+    )
+    said = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, timeout=20)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert said.stdout == "pipe.py: not checked, it is neither a file nor a folder\n"
+
+
 def test_what_the_system_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> int:
         raise PermissionError(13, "Permission denied")

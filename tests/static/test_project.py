@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from zerograd import check_paths
+from zerograd.static import neighbours
 from zerograd.static import project as module
 from zerograd.static.project import Project
 from zerograd.static.source import Source
@@ -122,7 +123,7 @@ def test_broken_and_huge_modules_are_none(tree: Path, monkeypatch: pytest.Monkey
     write(tree, "train.py", "large.py")
     (tree / "broken.py").write_text("for x in")
     (tree / "folder.py").mkdir()
-    monkeypatch.setattr(module, "MOST_BYTES", 5)
+    monkeypatch.setattr(neighbours, "MOST_BYTES", 5)
     assert found("train.py", "broken") is None
     assert found("train.py", "large") is None
     assert found("train.py", "folder") is None

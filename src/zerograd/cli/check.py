@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from zerograd.static.checked import Checked
 
 HELP = "find gradient mistakes in source files, without running them"
+WORDS = "paths"
 EXIT_CODES = "0 nothing shown, 1 findings shown, 2 could not work."
 
 STDIN = "stdin.py"  # what standard input is called if no one says
@@ -317,7 +318,8 @@ def _add_allow(result: Checked) -> int:
     if problems:
         return 2
     noun = "comment" if count == 1 else "comments"
-    print(f"{count} {noun} added. Say the reason in each.", file=sys.stderr)
+    what_next = " Say the reason in each." if count else ""
+    print(f"{count} {noun} added.{what_next}", file=sys.stderr)
     return 0
 
 

@@ -11,6 +11,7 @@ from zerograd.rules.describe import page, sentence
 from zerograd.rules.selection import find_rule
 
 HELP = "print a rule's page"
+WORDS = "rules"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

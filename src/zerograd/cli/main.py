@@ -1,8 +1,8 @@
 """The command line: which subcommands there are, and how each ends.
 
-A subcommand is a module with HELP, add_arguments(parser) and run(args), and EXIT_CODES
-where findings have a say in them. Only the one that was asked for is imported, so
-`zerograd --help` stays instant.
+A subcommand is a module with HELP, add_arguments(parser) and run(args), EXIT_CODES
+where findings have a say in them, and WORDS where it takes a list of words. Only the
+one that was asked for is imported, so `zerograd --help` stays instant.
 """
 
 from __future__ import annotations
@@ -132,12 +132,19 @@ def _dispatch(words: list[str], asked: str | None) -> int:
         raise _unknown(asked)
     parser = build_parser(asked)
     args, unknown = parser.parse_known_args(words)
-    if unknown:
-        raise _unrecognized(args.command, unknown)
     if args.command is None:
+        if unknown:
+            raise _unrecognized(None, unknown)
         parser.print_help()
         return 0
-    return int(import_module(f"zerograd.cli.{args.command}").run(args))
+    command = import_module(f"zerograd.cli.{args.command}")
+    # argparse ends a list at the first option behind it: what comes after that is left over.
+    options = [word for word in unknown if word.startswith("-") and word != "-"]
+    if options or (unknown and not hasattr(command, "WORDS")):
+        raise _unrecognized(args.command, options or unknown)
+    if unknown:
+        getattr(args, command.WORDS).extend(unknown)
+    return int(command.run(args))
 
 
 def _unrecognized(command: str | None, words: Sequence[str]) -> UsageError:

@@ -72,6 +72,10 @@ def check_writable(path: Path | None, option: str = "--output") -> None:
         if path.exists() and not path.is_file() and not path.is_dir():
             return  # a pipe, which would wait for its reader, or a device
         if path.exists():
+            from zerograd.static.files import ENDINGS
+
+            if path.suffix in ENDINGS:
+                raise UsageError(f"{option} {path}: is source code, which it would replace")
             with contextlib.suppress(FileNotFoundError):  # another rank has just asked the same
                 os.close(os.open(path, os.O_WRONLY))  # makes none, as "ab" would
         else:

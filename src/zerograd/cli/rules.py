@@ -16,6 +16,7 @@ from zerograd.rules.describe import sentence
 from zerograd.rules.selection import matching
 
 HELP = "list the rules"
+WORDS = "words"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,6 +9,7 @@ from zerograd.errors import UnknownRuleError
 from zerograd.lifecycle.rule import Rule, Severity
 from zerograd.rules import ALL_RULES, BY_NAME
 
+EVERY = "ALL"  # what ruff users call all rules
 _NEAREST = 3
 
 
@@ -25,7 +26,7 @@ def find_rule(word: str, where: str = "") -> Rule:
 
 
 def matching(word: str, where: str = "") -> tuple[Rule, ...]:
-    """Return the rules that a code, the beginning of one, or a name stands for.
+    """Return the rules that a code, the beginning of one, a name or ALL stands for.
 
     >>> [rule.code for rule in matching("ZG6")], [rule.code for rule in matching("tail-lost")]
     (['ZG601'], ['ZG502'])
@@ -34,6 +35,8 @@ def matching(word: str, where: str = "") -> tuple[Rule, ...]:
     if by_name is not None:
         return (by_name,)
     start = word.strip().upper()
+    if start == EVERY:
+        return tuple(ALL_RULES)
     found = tuple(rule for rule in ALL_RULES if start and rule.code.startswith(start))
     if not found:
         raise _unknown(word, where)

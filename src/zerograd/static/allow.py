@@ -9,6 +9,7 @@ from zerograd.lifecycle.allow import Allowance, read_allowances
 from zerograd.lifecycle.events import Spot
 from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.rule import Witness
+from zerograd.rules import ALL_RULES
 from zerograd.rules.selection import matching
 from zerograd.rules.unused_allow import RULE as UNUSED_ALLOW
 from zerograd.static.source import Source
@@ -117,6 +118,8 @@ def _fault(allowance: Allowance, path: str, used: set[Use]) -> tuple[str, str] |
             rules = matching(word)
         except UnknownRuleError as error:
             return f"this comment allows nothing: {str(error).splitlines()[0]}", _NAME_A_RULE
+        if len(rules) == len(ALL_RULES):
+            return f"this comment allows nothing: {word} names no rule", _NAME_A_RULE
         judged = any(rule.seen_by & Witness.STATIC for rule in rules)
         if judged and (path, allowance.line, word) not in used:
             idle.append(word)

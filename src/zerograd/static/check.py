@@ -168,7 +168,9 @@ class Checker:
         if codes is None:
             # What is selected on the command line is wanted, whatever the project has settled.
             ignore = asked.ignore if asked.select else (*settings.ignore, *asked.ignore)
-            rules = _rules(asked.select or settings.select, ignore, key[1])
+            from zerograd.rules.selection import select_rules
+
+            rules = select_rules(asked.select or settings.select, ignore, notes=key[1])
             codes = self._shown[key] = frozenset(rule.code for rule in rules)
         return codes
 
@@ -183,15 +185,6 @@ class Checker:
             for word in words
             for rule in matching(word)
         )
-
-
-def _rules(select: Sequence[str], ignore: Sequence[str], notes: bool) -> tuple[Rule, ...]:
-    from zerograd.rules.selection import select_rules
-
-    def plain(words: Sequence[str]) -> list[str]:
-        return ["ZG" if word.upper() == "ALL" else word for word in words]
-
-    return select_rules(plain(select), plain(ignore), notes=notes)
 
 
 def _crash(path: str, fault: Exception) -> str:

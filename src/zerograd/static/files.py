@@ -64,6 +64,9 @@ _TRAINING = re.compile(
 )
 _OPTIMIZES = re.compile(rb"optimi[sz]e_parameters\(")
 
+# A pipe that nobody writes to must not be waited for.
+_FOR_READING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+
 Tell = Callable[[str], None]  # takes one line about something that could not be read
 
 
@@ -184,17 +187,22 @@ def _plain(path: str) -> str:
     return path[2:] if path.startswith("./") else path
 
 
-def read_bytes(path: str, tell: Tell) -> bytes | None:
-    """Return a file's bytes, or None where it cannot or should not be read."""
+def read_bytes(path: str, tell: Tell, most: int | None = None) -> bytes | None:
+    """Return a file's bytes, or None where it cannot or should not be read.
+
+    Args:
+        most: how many bytes are read; what a source may have, unless told.
+    """
     try:
-        number = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        number = os.open(path, _FOR_READING)
         try:
             status = os.fstat(number)
             size = status.st_size
             if not stat.S_ISREG(status.st_mode):
                 tell(f"{path}: not checked, it is neither a file nor a folder")
                 return None
-            most = MOST_NOTEBOOK_BYTES if path.endswith(".ipynb") else MOST_BYTES
+            if most is None:
+                most = MOST_NOTEBOOK_BYTES if path.endswith(".ipynb") else MOST_BYTES
             if size > most:
                 tell(f"{path}: not checked, {size / 1e6:.0f} MB are too large for a source file")
                 return None

@@ -123,11 +123,11 @@ class Patterns:
     def __init__(self, patterns: Sequence[str], root: str) -> None:
         import re
         from fnmatch import translate
+        from itertools import chain
 
         names: list[str] = []
         paths: list[str] = []
-        for each in patterns:
-            glob = each.rstrip("/").removeprefix("./")
+        for glob in chain.from_iterable(map(_with_no_folder_between, patterns)):
             anywhere = glob.startswith("**/")
             glob = glob.removeprefix("**/")
             if "/" not in glob:
@@ -144,3 +144,12 @@ class Patterns:
         if self._names is not None and self._names.match(os.path.basename(path)):
             return True
         return self._paths is not None and self._paths.match(os.path.abspath(path)) is not None
+
+
+def _with_no_folder_between(pattern: str) -> list[str]:
+    """Return the pattern and what it is where a `/**/` in it stands for no folder at all."""
+    start, *more = pattern.rstrip("/").removeprefix("./").split("/**/")
+    globs = [start]
+    for part in more:
+        globs = [f"{glob}{between}{part}" for glob in globs for between in ("/**/", "/")]
+    return globs

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from typing import NamedTuple
 
+from zerograd.static.files import read_bytes
 from zerograd.static.source import Source
 
 MOST_BYTES = 2_000_000  # a module larger than that is data or generated
@@ -183,7 +184,7 @@ class Neighbours:
             call = re.compile(rb"(?<!def )(?<![\w.])%b\s*\(" % re.escape(name.encode()))
             held = {each.path: each.data for each in self._around(folder)}  # asked first
             others = (path for path in _files(self._top(folder)) if path not in held)
-            texts = chain(held.values(), map(read_whole, others))
+            texts = chain(held.values(), filter(None, map(read_module, others)))
             word = name.encode()
             self._called[key] = any(word in text and call.search(text) for text in texts)
         return self._called[key]
@@ -202,7 +203,7 @@ class Neighbours:
             self._read.pop(next(iter(self._read)))  # the oldest
         found: list[_Around] = []
         for path in _files(top):
-            data = read_whole(path)
+            data = read_module(path) or b""
             clears = b"zero_grad" in data or b".grad = None" in data
             if clears or (b"caler" in data and _UPDATES.search(data)):
                 found.append(_Around(path, data, _lines_with(b"import", data), clears))
@@ -281,12 +282,10 @@ def _replaces(data: bytes, cls: bytes, method: bytes) -> bool:
     )
 
 
-def read_whole(path: str) -> bytes:
-    """Return what a file holds; nothing where it is too large, or cannot be read."""
-    try:
-        if os.path.getsize(path) > MOST_BYTES:
-            return b""
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
+def read_module(path: str) -> bytes | None:
+    """Return what a file holds; None where it is too large, or cannot be read."""
+    return read_bytes(path, _tell_nobody, MOST_BYTES)
+
+
+def _tell_nobody(problem: str) -> None:
+    """The user did not ask for this file."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from zerograd.errors import UnreadableSourceError
 from zerograd.static.files import BACKWARD, GRAD
-from zerograd.static.neighbours import MOST_BYTES, Neighbours, read_whole
+from zerograd.static.neighbours import Neighbours, read_module
 from zerograd.static.source import Source, shown_path
 
 MOST_OF_A_PACKAGE = 20_000  # bytes of an __init__.py that is read for what it hands on
@@ -92,7 +92,7 @@ class Project:
             return True
         data = self._texts.get(path)
         if data is None:
-            data = self._texts[path] = read_whole(path)
+            data = self._texts[path] = read_module(path) or b""
         return name.encode() in data or _STAR.search(data) is not None
 
     def _place(self, source: Source) -> tuple[str, str]:
@@ -249,13 +249,10 @@ def _read(path: str, *, plain: bool) -> Source | None:
     Args:
         plain: also where nothing in it clears, fills, steps or makes an optimizer.
     """
+    data = read_module(path)
+    if data is None or not (plain or _is_of_training(data) or _hands_on(path, data)):
+        return None
     try:
-        if os.path.getsize(path) > MOST_BYTES:
-            return None
-        with open(path, "rb") as file:
-            data = file.read()
-        if not (plain or _is_of_training(data) or _hands_on(path, data)):
-            return None
         return Source.read(data, shown_path(path))
     except (OSError, ValueError, UnreadableSourceError):
         return None

@@ -11,16 +11,20 @@ def write_whole(path: str, data: bytes) -> None:
     """Write `data` to `path` in one move, keeping the file's mode and following links.
 
     Where the folder takes no new files, or the file has several names or is a
-    pipe or a device, it is written in place: that keeps what the user has.
+    pipe or a device, it is written in place: that keeps what the user has. What
+    standard output or error goes to anyway (`/dev/stdout`) is added to.
     """
-    target = os.path.realpath(path)
     try:
-        status = os.stat(target)
+        status = os.stat(path)
     except FileNotFoundError:
         status = None
-    if status is not None and (status.st_nlink > 1 or not stat.S_ISREG(status.st_mode)):
-        _in_place(target, data)
+    if status is not None and _is_standard_stream(status):
+        _in_place(path, data, "ab")
         return
+    if status is not None and (status.st_nlink > 1 or not stat.S_ISREG(status.st_mode)):
+        _in_place(path, data)
+        return
+    target = os.path.realpath(path)
     try:
         number, draft = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".zerograd-")
     except OSError:
@@ -38,9 +42,19 @@ def write_whole(path: str, data: bytes) -> None:
         raise
 
 
-def _in_place(path: str, data: bytes) -> None:
-    with open(path, "wb") as file:
+def _in_place(path: str, data: bytes, mode: str = "wb") -> None:
+    with open(path, mode) as file:
         file.write(data)
+
+
+def _is_standard_stream(status: os.stat_result) -> bool:
+    for number in (1, 2):
+        try:
+            if os.path.samestat(status, os.fstat(number)):
+                return True
+        except OSError:
+            pass  # it is closed
+    return False
 
 
 def _umask() -> int:
