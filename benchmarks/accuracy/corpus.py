@@ -57,6 +57,8 @@ SPLITS = {  # name in the corpus -> folder
     "fourteenth-held-out": "fourteenth_held_out",
     "fifteenth-development": "fifteenth_dev",
     "fifteenth-held-out": "fifteenth_held_out",
+    "sixteenth-development": "sixteenth_dev",
+    "sixteenth-held-out": "sixteenth_held_out",
 }
 
 
