@@ -22,13 +22,20 @@ from zerograd.static.engine.identity.values import (
     Tensor,
     Value,
 )
-from zerograd.static.engine.text.words import is_data_name, is_optimizer_name, is_scaler_name
+from zerograd.static.engine.text.words import (
+    is_data_name,
+    is_optimizer_name,
+    is_scaler_name,
+    words_of,
+)
 
 CUTS = frozenset(
     ["data", "shape", "dtype", "device", "grad_fn", "is_leaf", "requires_grad", "ndim", "itemsize"]
 )
 _OF_SCALERS = frozenset(("scale", "step", "unscale_", "update"))
 _OF_OPTIMIZERS = frozenset(("param_groups", "step", "zero_grad"))
+# words of the attribute in which a wrapper keeps its one optimizer: `opt`, `_base_optimizer`
+_WRAPPED = frozenset(("optimizer", "optim", "opt", "base", "inner", "wrapped"))
 
 
 def attribute(frame: Frame, base: Value, name: str) -> Value:
@@ -103,7 +110,8 @@ def _optimizer_attribute(base: Optimizer, name: str) -> Value:
     if name == "param_groups":
         keys = base.keys if base.keys is not None else frozenset((f"?{base.key}",))
         return Groups(Params(keys), base.groups)
-    if name in ("optimizer", "optim", "_optimizer", "base_optimizer"):
+    words = words_of(name)
+    if words and _WRAPPED.issuperset(words):
         return base
     if is_scaler_name(name):
         return _own_scaler(base.key, name)

@@ -21,6 +21,7 @@ from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening, Loop
 from zerograd.static.engine.identity.keys import touches
 from zerograd.static.engine.judging.bare import is_for_runs_without_scaler
+from zerograd.static.engine.judging.between import is_trained_between
 from zerograd.static.engine.judging.heirs import is_left_to_heirs
 from zerograd.static.engine.judging.same import is_the_same_one
 from zerograd.static.engine.judging.workers import has_workers
@@ -70,6 +71,8 @@ def is_open(
         # who makes the gradients by hand may use them twice
         another = "[*]" in step.name or _is_told_which(step) or _picks_another(step, buckets)
         return another or _is_assigned(verdict, buckets) or _is_a_part(step, buckets)
+    if code in ("ZG102", "ZG401") and is_trained_between(step, buckets):
+        return True
     if code == "ZG102" and _is_called_off(step, verdict, buckets):
         return True
     if code == "ZG102" and verdict.condition is not None:

@@ -12,6 +12,7 @@ from zerograd.static.engine.flow.marks import happens_wherever
 from zerograd.static.engine.flow.steppers import loops_around
 from zerograd.static.engine.identity.ir import FILLS, Happening, Haze, walk
 from zerograd.static.engine.identity.taken import is_taken_by_hand
+from zerograd.static.engine.judging.between import is_trained_between
 
 if TYPE_CHECKING:
     from zerograd.static.engine.flow.buckets import Buckets
@@ -84,7 +85,8 @@ class LostLosses:
     ) -> Drop | None:
         """Return the loss of each round that comes after this step, for the next clear to drop.
 
-        Whatever a call before the step may have filled in unseen, that loss is lost.
+        Whatever a call before the step may have filled in unseen, that loss is lost; but what by
+        its name trains may be what the step is for.
 
         Args:
             for_others: other optimizers may use it.
@@ -93,6 +95,8 @@ class LostLosses:
             return None
         if step.optimizer is None or step.optimizer.is_by_hand:
             return None  # whose gradients such an update takes is its own affair
+        if is_trained_between(step, self._buckets):
+            return None
         used = self._used_by(step.event.owner) if for_others else self._used
         order = self._buckets.happenings
         later = order[order.index(step) + 1 :]

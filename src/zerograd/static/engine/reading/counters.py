@@ -10,7 +10,8 @@ from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Branch, Happening, Loop, walk
 from zerograd.static.engine.text import guards
 from zerograd.static.engine.text.remainders import is_modulo, is_positive
-from zerograd.static.engine.text.switches import counts_up, lasting_truth
+from zerograd.static.engine.text.stores import statements_in, targets
+from zerograd.static.engine.text.switches import counts_up, is_kept_each_round, lasting_truth
 
 if TYPE_CHECKING:
     from zerograd.static.engine.reading.program import Program
@@ -135,7 +136,10 @@ def _length(loop: Loop) -> ast.expr | None:
 
 
 def _switched(loop: Loop, program: Program, atoms: dict[str, int]) -> frozenset[int]:
-    """Return the literals of switches that the loop turns over once: `if first: first = False`."""
+    """Return the literals of switches that the loop turns over once: `if first: first = False`.
+
+    So it does with what is None before it, and kept in each round: `if previous is not None`.
+    """
     found = set()
     for key, number in atoms.items():
         atom = program.atoms.get(key)
@@ -143,9 +147,36 @@ def _switched(loop: Loop, program: Program, atoms: dict[str, int]) -> frozenset[
             continue
         if any(program.is_stored(loop, each) for each in atom.names):
             after = lasting_truth(loop.node, atom.node.id)
+            if after is None and _is_none_before(loop, atom.node.id):
+                after = is_kept_each_round(loop.node, atom.node.id) or None
             if after is not None:
                 found.add(number * 2 + (not after))
     return frozenset(found)
+
+
+def _is_none_before(loop: Loop, name: str) -> bool:
+    """Is None the last that the name is given before the loop, in the function around it?
+
+    Where a loop around gives it so in each round, what the one before has left is not cleared.
+    """
+    if loop.unit is None or not isinstance(loop.node, ast.stmt):
+        return False
+    line = loop.node.lineno
+    outer = loop.parent.node if loop.parent is not None else None
+    first = outer.lineno if isinstance(outer, ast.For | ast.While | ast.AsyncFor) else 0
+    around = loop.unit.functions_around(line)
+    body = around[-1].body if around else loop.unit.source.tree.body
+    given = [
+        each
+        for each in statements_in(body)
+        if isinstance(each, ast.Assign | ast.AnnAssign)
+        and each.lineno < line
+        and any(isinstance(to, ast.Name) and to.id == name for to in targets([each]))
+    ]
+    last = max(given, key=lambda each: each.lineno, default=None)
+    once = last is not None and not 0 < first < last.lineno
+    value = last.value if last is not None and once else ast.Constant(0)
+    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _counted_by_hand(loop: Loop, program: Program, atoms: dict[str, int]) -> frozenset[int]:

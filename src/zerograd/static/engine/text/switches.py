@@ -35,6 +35,19 @@ def lasting_truth(loop: ast.AST | None, name: str) -> bool | None:
     return truths[0] if len(truths) == stored and len(set(truths)) == 1 else None
 
 
+def is_kept_each_round(loop: ast.AST | None, name: str) -> bool:
+    """Does each round put something into `name`, and nothing that may be false or None?
+
+    `previous = x`: what was None before the first round is there in all others.
+    """
+    if not isinstance(loop, ast.For | ast.AsyncFor | ast.While):
+        return False
+    given = [value for to, value in _always_given(loop.body) if to == name]
+    stored = sum(isinstance(each, ast.Name) and each.id == name for each in targets([loop]))
+    tests = (ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.IfExp, ast.NamedExpr)
+    return bool(given) and len(given) == stored and not any(type(each) in tests for each in given)
+
+
 def counts_up(loop: ast.AST | None, name: str) -> bool:
     """Does each round add a number to `name`, or make it a copy of one that is counted so?"""
     if not isinstance(loop, ast.For | ast.AsyncFor | ast.While):

@@ -79,8 +79,28 @@ _LOOKING = frozenset(
         *("ratio", "fraction", "share", "percent", "percentage", "norm", "norms", "stats", "num"),
     )
 )
-# words of the first half of a step, or of what takes the gradients of one sample into it
-_HALVES = frozenset(("first", "ascent", "micro", "microbatch", "virtual", "accumulate"))
+# words that leave a step what it is: any other may make it the half of one, or what opens it
+_WHOLE = frozenset(
+    (
+        *(
+            "step",
+            "do",
+            "make",
+            "take",
+            "run",
+            "perform",
+            "apply",
+            "second",
+            "final",
+            "and",
+            "with",
+        ),
+        *("clip", "unscale", "zero", "clear", "reset", "update", "lr", "all", "inner", "outer"),
+        *("grad", "grads", "gradient", "gradients", "weight", "weights", "param", "params"),
+        *("parameters", "model", "optim", "optimizer", "optimizers", "opt", "train", "training"),
+        *("muon", *_ALGORITHMS),
+    )
+)
 _FILLING = frozenset(("accumulate", "compute", "calculate", "calc"))
 # words after "gradients" that leave them what the name is about: compute_grads_for_batch
 _LEADING_ON = frozenset(
@@ -311,26 +331,29 @@ def is_optimizer_class(name: str) -> bool:
 def is_step_name(name: str) -> bool:
     """Does a method of an optimizer step: second_step, clip_and_step, but not virtual_step?
 
-    One that computes a step only gives back what somebody else subtracts.
+    Only words that are known to say so do: what `begin_step` does is for its author to tell.
 
-    >>> is_step_name("clip_and_step"), is_step_name("schedulers_step")
-    (True, False)
+    >>> is_step_name("clip_and_step"), is_step_name("begin_step"), is_step_name("schedulers_step")
+    (True, False, False)
     """
     words = words_of(name)
-    return (
-        "step" in words
-        and _HALVES.isdisjoint(words)
-        and _BESIDE.isdisjoint(words)
-        and _COMPUTING.isdisjoint(words)
-        and not is_scheduler_name(name)
-    )
+    return "step" in words and _WHOLE.issuperset(words)
 
 
 @_remembered
 def is_half_a_step(name: str) -> bool:
-    """Does it go part of the way only: first_step of SAM, virtual_step of Opacus?"""
+    """Does it go part of the way, for all one can tell: first_step of SAM, virtual_step?
+
+    One that computes a step only gives back what somebody else subtracts.
+    """
     words = words_of(name)
-    return "step" in words and not _HALVES.isdisjoint(words)
+    return (
+        "step" in words
+        and not _WHOLE.issuperset(words)
+        and _BESIDE.isdisjoint(words)
+        and _COMPUTING.isdisjoint(words)
+        and not is_scheduler_name(name)
+    )
 
 
 @_remembered
