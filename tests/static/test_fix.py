@@ -563,6 +563,113 @@ def expected(body: str) -> str:
             """,
             id="a clear that comes before the other loss goes behind its step",
         ),
+        pytest.param(
+            """
+            w = torch.zeros(4, 1, requires_grad=True)
+            for x in data:
+                (x @ w).sum().backward()
+                w.data -= 0.1 * w.grad.data
+            """,
+            """
+            w = torch.zeros(4, 1, requires_grad=True)
+            for x in data:
+                (x @ w).sum().backward()
+                w.data -= 0.1 * w.grad.data
+                w.grad = None
+            """,
+            id="a tensor is cleared by its gradient, for it has no zero_grad",
+        ),
+        pytest.param(
+            """
+            w = torch.zeros(4, 1, requires_grad=True)
+            for x in data:
+                (x @ w).sum().backward()
+                w.grad.zero_()
+                w.data -= 0.1 * w.grad
+            """,
+            """
+            w = torch.zeros(4, 1, requires_grad=True)
+            for x in data:
+                (x @ w).sum().backward()
+                w.data -= 0.1 * w.grad
+                w.grad.zero_()
+            """,
+            id="a clear that comes before an update by hand",
+        ),
+        pytest.param(
+            """
+            opts = [opt, torch.optim.SGD(critic.parameters(), lr=0.1)]
+            for x in data:
+                (model(x) + critic(x)).sum().backward()
+                [each.step() for each in opts]
+            """,
+            """
+            opts = [opt, torch.optim.SGD(critic.parameters(), lr=0.1)]
+            for x in data:
+                (model(x) + critic(x)).sum().backward()
+                [each.step() for each in opts]
+                [each.zero_grad() for each in opts]
+            """,
+            id="a step over several in a comprehension",
+        ),
+        pytest.param(
+            """
+            nets = {"a": model, "b": critic}
+            opts = {k: torch.optim.SGD(n.parameters(), lr=0.1) for k, n in nets.items()}
+            for x in data:
+                for k in nets:
+                    nets[k](x).sum().backward()
+                    opts[k].step()
+            """,
+            """
+            nets = {"a": model, "b": critic}
+            opts = {k: torch.optim.SGD(n.parameters(), lr=0.1) for k, n in nets.items()}
+            for x in data:
+                for k in nets:
+                    nets[k](x).sum().backward()
+                    opts[k].step()
+                    opts[k].zero_grad()
+            """,
+            id="one of several, by a key that changes",
+        ),
+        pytest.param(
+            """
+            for x in data:
+                model(x).sum().backward()
+                for group in opt.param_groups:
+                    for p in group["params"]:
+                        p.grad = None
+                opt.step()
+            """,
+            """
+            for x in data:
+                model(x).sum().backward()
+                opt.step()
+                for group in opt.param_groups:
+                    for p in group["params"]:
+                        p.grad = None
+            """,
+            id="a clear by hand in two loops moves as a whole",
+        ),
+        pytest.param(
+            """
+            for x in data:
+                model(x).sum().backward()
+                model.zero_grad()
+                with torch.no_grad():
+                    for p in model.parameters():
+                        p -= 0.1 * p.grad
+            """,
+            """
+            for x in data:
+                model.zero_grad()
+                model(x).sum().backward()
+                with torch.no_grad():
+                    for p in model.parameters():
+                        p -= 0.1 * p.grad
+            """,
+            id="no clear into the loop that updates one parameter after the other",
+        ),
     ],
 )
 def test_the_fixed_text(before: str, after: str) -> None:

@@ -372,6 +372,17 @@ def fixed(source: str) -> str:
     return new.removeprefix(SETTING)
 
 
+def test_an_update_by_hand_that_sees_nothing_is_no_step_either() -> None:
+    finding = only("""\
+w = torch.zeros(3, requires_grad=True)
+for x in data:
+    (x @ w).sum().backward()
+    w.grad.zero_()
+    w.data -= 0.1 * w.grad
+""")
+    assert finding.advice == "clear after the update of w, or before backward()"
+
+
 def test_weights_updated_by_hand_past_a_scaler_are_no_step() -> None:
     finding = only("""\
 def train(net, data):

@@ -52,8 +52,9 @@ def by_hand(finding: Finding) -> Finding:
     """Return the finding in the words for weights that are updated without an optimizer."""
     owner = finding.owner.removesuffix(".data")  # which has no gradient of its own
     if finding.rule.code != RULE.code:
-        said = finding.message.replace(f"{finding.owner}.step()", f"the update of {owner}")
-        return replace(finding, message=said)
+        step, update = f"{finding.owner}.step()", f"the update of {owner}"
+        message, advice = (each.replace(step, update) for each in (finding.message, finding.advice))
+        return replace(finding, message=message, advice=advice)
     told = {USED: f"updates; {NOTHING_CLEARS} the gradients it used", _AGAIN: "updates with both"}
     return replace(
         finding,

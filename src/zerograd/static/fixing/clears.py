@@ -20,9 +20,10 @@ def clear_after_step(scene: Scene) -> Plans:
         anchor = scene.behind_step(step)
         if scene.is_read_behind(anchor):
             continue
-        code = scene.clear_text()
-        message = f"insert `{code}` after line {scene.line(anchor)}"
-        yield message, partial(scene.layout.insert_after, anchor, code)
+        for code in (scene.clear_text(), scene.clear_like(step)):
+            if code is not None:
+                message = f"insert `{code}` after line {scene.line(anchor)}"
+                yield message, partial(scene.layout.insert_after, anchor, code)
     yield from _clear_after_all_steps(scene)
     yield from _clear_before_backward(scene)
     yield from clear_by_hand(scene)
@@ -65,8 +66,8 @@ def _clear_after_all_steps(scene: Scene) -> Plans:
 
 def _clear_before_backward(scene: Scene) -> Plans:
     """Where another loss fills the gradients too, the clear stands before the step's own."""
-    if scene.here is None:
-        return
+    if scene.here is None or not any(scene.has_call(scene.here, name) for name in STEPS):
+        return  # weights moved by hand may be a tensor's, which has no such method
     backward = scene.backward_of(scene.here)
     if backward is not None:
         code = scene.clear_text()

@@ -19,7 +19,9 @@ def move_clear(scene: Scene) -> Plans:
     if clear is None:
         return
     steps = [each for each in scene.trail if each is not clear and each is not backward]
-    steps = [each for each in steps if scene.has_call(each, "step")] or scene.steps_of_owner(clear)
+    by_hand = [each for each in steps if scene.loop(each) is scene.loop(clear)]
+    called = [each for each in steps if scene.has_call(each, "step")]
+    steps = called or scene.steps_of_owner(clear) or by_hand
     if clear in steps:  # the step stands above its backward: see move_step
         yield from move_step(scene)
         return

@@ -54,6 +54,13 @@ class Scene:
                 break
         return at
 
+    def loop(self, statement: ast.stmt) -> ast.AST:
+        """Return the innermost loop around a statement, or the module."""
+        at = self.layout.parent(statement)
+        while isinstance(at, ast.stmt) and not isinstance(at, ast.For | ast.While):
+            at = self.layout.parent(at)
+        return at
+
     def calls(self, node: ast.AST, *methods: str) -> Iterator[ast.Call]:
         """Yield the calls of these methods anywhere below `node`."""
         for inner in ast.walk(node):
@@ -79,6 +86,27 @@ class Scene:
             if self.layout.text(call.func.value) == self.owner and call.lineno == call.end_lineno:
                 return self.layout.text(call)
         return f"{self.owner}.zero_grad()"
+
+    def clear_like(self, step: ast.stmt) -> str | None:
+        """Return a clear that goes over the same as a step does, where its name says too little.
+
+        `opts[k].step()` means more than the `opts["a"]` of the finding, and the name in
+        `[o.step() for o in opts]` is known in there alone.
+        """
+        for node in ast.walk(step):
+            if isinstance(node, ast.ListComp) and len(node.generators) == 1:
+                [over] = node.generators
+                if self.layout.text(over.target) == self.owner and self.has_call(node.elt, "step"):
+                    names = f"for {self.owner} in {self.layout.text(over.iter)}"
+                    return None if over.ifs else f"[{self.owner}.zero_grad() {names}]"
+        for call in self.calls(step, "step"):
+            assert isinstance(call.func, ast.Attribute)
+            stepped = call.args[0] if call.args else call.func.value
+            if isinstance(stepped, ast.Subscript) and self.owner.startswith(
+                f"{self.layout.text(stepped.value)}["
+            ):
+                return f"{self.layout.text(stepped)}.zero_grad()"
+        return None
 
     def scaler(self) -> str | None:
         """Return the scaler that steps the owner, as the user names it."""
@@ -164,24 +192,24 @@ class Scene:
 
         Then the step may belong into that loop, and to add all of it up is not what was meant.
         """
-        at: ast.AST = self.layout.parent(clear)
-        while isinstance(at, ast.stmt) and not isinstance(at, ast.For | ast.While):
-            at = self.layout.parent(at)
-        if not isinstance(at, ast.For) or any(each is step for each in ast.walk(at)):
+        loop = self.loop(clear)
+        if not isinstance(loop, ast.For) or any(each is step for each in ast.walk(loop)):
             return False
-        text = self.layout.text(at.iter).lower()
+        text = self.layout.text(loop.iter).lower()
         return not any(word in text for word in _PARTS)
 
     def whole_clear(self, clear: ast.stmt) -> ast.stmt:
-        """Return the loop over parameters that a clear by hand stands in, else the clear."""
-        at = clear
+        """Return the outermost loop over parameters that a clear by hand stands in, else it."""
+        whole = at = clear
         while True:
             parent = self.layout.parent(at)
             alone = len(self.layout.block(at)) == 1
             if not alone or not isinstance(parent, (ast.For, ast.If)) or parent.orelse:
-                return clear
+                return whole
             if isinstance(parent, ast.For):
-                return parent if self._over_parameters(parent) else clear
+                if not self._over_parameters(parent):
+                    return whole
+                whole = parent
             at = parent
 
     def alone(self, statement: ast.stmt) -> ast.stmt:
