@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from zerograd.errors import UsageError
+from zerograd.runtime.call_site import kind_of_is_user
 from zerograd.runtime.launch import Target, without_our_frames
 
 pytest.importorskip("torch")
@@ -68,6 +69,28 @@ for _ in range(3):
     assert "<stdin>:7" in watched.stderr and "opt.step()" in watched.stderr
     silenced = faulty.replace("opt.step()", "opt.step()  # zerograd: allow[ZG101] on purpose")
     assert call(*ZEROGRAD, "-", cwd=tmp_path, input=silenced).returncode == 0
+
+
+def test_a_program_on_the_command_line_is_the_users(tmp_path: Path) -> None:
+    program = """
+import torch, zerograd
+net = torch.nn.Linear(2, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def train():
+    for _ in range(3):
+        net(torch.ones(1, 2)).sum().backward()
+        opt.step()
+with zerograd.watch(policy="collect") as watch:
+    train()
+print(*(each.spot for each in watch.findings))
+"""
+    assert call(sys.executable, "-c", program, cwd=tmp_path).stdout == "<string>:8:9\n"
+
+
+@pytest.mark.parametrize("name", ["<stdin>", "<python-input-7>", "<ipython-input-1-af>"])
+def test_what_is_typed_in_is_the_users(name: str) -> None:
+    assert kind_of_is_user(name)
+    assert not kind_of_is_user("<frozen runpy>")
 
 
 def test_a_script_with_a_watch_of_its_own_is_watched(tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ _INSTALLED = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
 _STANDARD = tuple(os.path.abspath(_PATHS[name]) + os.sep for name in ("stdlib", "platstdlib"))
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 # "<ipython-input-1-…>" is the user's; "<frozen runpy>", "<string>" and "<eval_with_key>" are not.
-_MADE_UP = re.compile(r"<(?!ipython-input|stdin|doctest)")
+_MADE_UP = re.compile(r"<(?!ipython-input|python-input|stdin|doctest)")
+_COMMAND = "<string>"  # what `python -c` calls its program, and many a library what it writes
 
 _USERS, _LIBRARY, _MACHINERY = range(3)
 _WRAPPED = ("step", "zero_grad")
@@ -120,10 +121,11 @@ class Sites:
         if wrapper is not None:
             found = self._known.get((id(wrapper.f_code), wrapper.f_lasti))
             return found[0] if found is not None else self._new(wrapper, False)
-        if library is None:
+        where = library or _command(sys._getframe(depth))
+        if where is None:
             return NOWHERE
-        found = self._known.get((id(library.f_code), library.f_lasti))
-        return found[0] if found is not None else self._new(library, True)
+        found = self._known.get((id(where.f_code), where.f_lasti))
+        return found[0] if found is not None else self._new(where, library is not None)
 
     def _wrap(self, code: CodeType) -> None:
         if len(self._wrappers) >= MOST_SITES:
@@ -137,6 +139,15 @@ class Sites:
         site = site_of(code, at, frame.f_lineno, in_library)
         self._known[id(code), at] = site, code
         return site
+
+
+def _command(frame: FrameType | None) -> FrameType | None:
+    """Return the innermost frame of the program of `python -c`, from this one outwards."""
+    while frame is not None:
+        if frame.f_code.co_filename == _COMMAND and frame.f_globals.get("__name__") == "__main__":
+            return frame
+        frame = frame.f_back
+    return None
 
 
 def _is_wrapper(frame: FrameType) -> bool:
