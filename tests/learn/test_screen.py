@@ -37,7 +37,7 @@ def test_every_text_fits_and_keeps_its_words(exercise, columns, tmp_path):
     screen.solved(exercise, folder)
     for level, text in enumerate(exercise.hints, 1):
         screen.hint(level, 3, text)
-    screen.verdict(exercise, Verdict([Outcome(one, "passed") for one in exercise.demands()]))
+    screen.verdict(Verdict([Outcome(one, "passed") for one in exercise.demands()]))
     screen.listing(folder)
     screen.keys(folder)
     lines = lines_of(out)

@@ -12,8 +12,6 @@ from zerograd.errors import MissingTorchError, UsageError
 if TYPE_CHECKING:
     from zerograd.bench.measure import Report
 
-HELP = "measure how your model's gradients are cleared fastest"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from zerograd.static.check import Asked
     from zerograd.static.checked import Checked
 
-HELP = "find gradient mistakes in source files, without running them"
 WORDS = "paths"
 EXIT_CODES = "0 nothing shown, 1 findings shown, 2 could not work."
 

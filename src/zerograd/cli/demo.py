@@ -17,7 +17,6 @@ from pathlib import Path
 from zerograd.demo.curve import BLOCKS, PLAIN, binned, curve
 from zerograd.errors import MissingTorchError, ZerogradError
 
-HELP = "see all of it on a bundled script"
 WIDTH = 56  # columns of a curve
 FIRST = 64  # steps in which the forgetful run still looks good
 

@@ -10,7 +10,6 @@ from zerograd.report.page import render
 from zerograd.rules.describe import page, sentence
 from zerograd.rules.selection import find_rule
 
-HELP = "print a rule's page"
 WORDS = "rules"
 
 

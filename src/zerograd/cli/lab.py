@@ -12,7 +12,6 @@ from zerograd.cli.output import check_writable, write_file
 from zerograd.errors import MissingTorchError
 from zerograd.lab.page import render
 
-HELP = "write the interactive page about gradients"
 DEFAULT_OUTPUT = "zerograd-lab.html"
 
 

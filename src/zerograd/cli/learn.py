@@ -13,8 +13,6 @@ from zerograd.learn.process import run_checks
 from zerograd.learn.screen import Screen
 from zerograd.learn.session import Session
 
-HELP = "exercises in the shell"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -83,7 +81,7 @@ def _check(folder: Folder, screen: Screen, name: str | None) -> int:
             first = reason.splitlines()[0] if reason else ""
             screen.line(f"{exercise.file_name}: {word}{': ' if first else ''}{first}")
         else:
-            screen.verdict(exercise, verdict)
+            screen.verdict(verdict)
         if verdict.passed:
             folder.mark_done(exercise)
             if name is not None:

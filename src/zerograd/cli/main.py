@@ -1,8 +1,8 @@
 """The command line: which subcommands there are, and how each ends.
 
-A subcommand is a module with HELP, add_arguments(parser) and run(args), EXIT_CODES
-where findings have a say in them, and WORDS where it takes a list of words. Only the
-one that was asked for is imported, so `zerograd --help` stays instant.
+A subcommand is a line in COMMANDS and a module with add_arguments(parser) and run(args),
+EXIT_CODES where findings have a say in them, and WORDS where it takes a list of words.
+Only the module that was asked for is imported, so `zerograd --help` stays instant.
 """
 
 from __future__ import annotations

@@ -19,7 +19,6 @@ from zerograd.report.timeline import ProcessTimeline, build_timeline
 from zerograd.trace.format import Folded, Happened
 from zerograd.trace.reader import Section, Trace, read_trace
 
-HELP = "show a recorded trace: text, JSON, a page or a Perfetto file"
 EXIT_CODES = "0 shown, whatever was found in the run; 2 could not work."
 
 _MOST_NAMED = 4  # processes that failed

@@ -15,7 +15,6 @@ from zerograd.rules import ALL_RULES
 from zerograd.rules.describe import sentence
 from zerograd.rules.selection import matching
 
-HELP = "list the rules"
 WORDS = "words"
 
 

@@ -11,7 +11,6 @@ from zerograd.cli.output import add_output_arguments, check_writable
 from zerograd.errors import UsageError
 from zerograd.rules.selection import select_rules
 
-HELP = "run a training script and name the lines that misuse gradients"
 EXIT_CODES = (
     "the script's own if that is not 0; else 1 if findings are shown, else 0. "
     "2 before the script's first line: zerograd could not start it."

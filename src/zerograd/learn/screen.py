@@ -73,7 +73,7 @@ class Screen:
         if self._out.isatty():
             self._out.write("\r\x1b[2K")
 
-    def verdict(self, exercise: Exercise, verdict: Verdict) -> None:
+    def verdict(self, verdict: Verdict) -> None:
         """Show every demand with what came of it, then what to do."""
         if verdict.missing:
             self._wrapped("", f"Not graded: {verdict.missing}", _RED)

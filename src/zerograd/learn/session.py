@@ -119,7 +119,7 @@ class Session:
         except _Stopped:
             return
         self._resetting = False  # the question has gone up the screen
-        screen.verdict(exercise, verdict)
+        screen.verdict(verdict)
         if verdict.passed:
             folder.mark_done(exercise)
             screen.solved(exercise, folder)

@@ -20,7 +20,6 @@ from torch.autograd import graph as autograd_graph
 from torch.utils import _python_dispatch
 from torch.utils._device import DeviceContext
 
-OLDEST_TORCH = (2, 11)
 MOST_PEEKED = 4096  # values of one gradient
 MOST_NODES = 50_000  # of a graph that is walked for its leaves
 

@@ -166,7 +166,7 @@ def _judge(program: Program, root: Root) -> list[Finding]:
         if node.scaler and node.kind is EventKind.STEP and node.event is not None:
             passed = program.passed.get(node.spot, False)
             program.passed[node.spot] = passed or id(node) in flow.reached
-    judgement = Judgement(program, root.block, buckets, flow, atoms, root.doubted)
+    judgement = Judgement(program, buckets, flow, atoms, root.doubted)
     judged = told_once(list(judgement.findings()), buckets)
     if left_out:
         return judged  # what is done in every round was not seen

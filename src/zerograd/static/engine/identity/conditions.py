@@ -119,7 +119,7 @@ def _call(frame: Frame, node: ast.Call) -> Test:
     if name in ("hasattr", "isinstance", "callable") and node.args:
         value = frame.program.evaluate(frame, node.args[0])
         if name == "isinstance" and len(node.args) > 1:
-            is_one = is_container_of(frame, value, node.args[1])
+            is_one = is_container_of(value, node.args[1])
             if is_one is not None:
                 return ALWAYS if is_one else NEVER
         if _is_trained(frame, value) and not asks_for_more(frame, value, node):
@@ -205,7 +205,7 @@ def _comparison(frame: Frame, node: ast.Compare) -> Test:
     kind = _asked_type(left)
     if kind is not None and operator in (ast.Is, ast.Eq, ast.IsNot, ast.NotEq):
         value = frame.program.evaluate(frame, kind)
-        is_one = is_container_of(frame, value, right)
+        is_one = is_container_of(value, right)
         if is_one is not None:
             return ALWAYS if is_one is (operator in (ast.Is, ast.Eq)) else NEVER
     if is_of_one(left) and isinstance(right, ast.Constant) and operator in (ast.Eq, ast.NotEq):

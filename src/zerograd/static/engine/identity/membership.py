@@ -46,7 +46,7 @@ _SINGLE = (Optimizer, Params)
 _HELD = (Optimizer, Module, Params, Instance)
 
 
-def is_container_of(frame: Frame, value: Value, kinds: ast.expr) -> bool | None:
+def is_container_of(value: Value, kinds: ast.expr) -> bool | None:
     """Is `value` a list, or a dict, as `kinds` asks? None: that is not asked, or not known."""
     asked = _names(kinds)
     if not asked or not asked <= _LISTS | _DICTS:

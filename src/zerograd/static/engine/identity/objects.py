@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
@@ -115,7 +114,7 @@ class Objects(Naming, ABC):
     def new_instance(self, cls: ClassUnit) -> Instance:
         return Instance(cls, self._provisional(cls.name))
 
-    def new_leaf(self, frame: Frame) -> Leaf:
+    def new_leaf(self) -> Leaf:
         return Leaf(self._provisional("leaf"))
 
     def required(self, frame: Frame, name: str) -> Leaf:
@@ -124,7 +123,7 @@ class Objects(Naming, ABC):
         In a loop that does not make the tensor anew, it is told so again and again,
         and keeps its gradient.
         """
-        leaf = self.new_leaf(frame)
+        leaf = self.new_leaf()
         loop = frame.loop
         if loop is None or self.is_stored(loop, name) or self._is_made_inside(frame, loop, name):
             frame.assign(name, self.christened(frame, leaf, name))
@@ -188,12 +187,12 @@ class Objects(Naming, ABC):
     def all_optimizers(self) -> list[Value]:
         return list(self._named.values())
 
-    def as_optimizer(self, frame: Frame, value: Value, node: ast.AST) -> Optimizer | None:
+    def as_optimizer(self, frame: Frame, value: Value) -> Optimizer | None:
         """Return the optimizer that `value` is, if it is one; a name is asked last."""
         if isinstance(value, Optimizer):
             return value
         if isinstance(value, Instance):
-            return self.wrapped_optimizer(frame, value)
+            return self.wrapped_optimizer(value)
         if not isinstance(value, Named):
             return None
         path = value.path
@@ -219,7 +218,7 @@ class Objects(Naming, ABC):
         return self.named_optimizer(self._qualified(frame, receiver))
 
     @abstractmethod
-    def wrapped_optimizer(self, frame: Frame, instance: Instance) -> Optimizer | None:
+    def wrapped_optimizer(self, instance: Instance) -> Optimizer | None:
         """Return the one optimizer that an object with a step() of its own keeps inside."""
 
     def _is_cleared_and_stepped(self, frame: Frame, path: str) -> bool:

@@ -22,7 +22,7 @@ from zerograd.rules.scaler_bypassed import (
 from zerograd.rules.stale_gradient import in_closure
 from zerograd.static.engine.flow.closures import repeats
 from zerograd.static.engine.identity.conditions import SYNC
-from zerograd.static.engine.identity.ir import Block, Doubt, Happening, Loop
+from zerograd.static.engine.identity.ir import Doubt, Happening, Loop
 from zerograd.static.engine.judging.absent import told_of_absence
 from zerograd.static.engine.judging.early import CLEAR_AFTER, CLEARED_LAST
 from zerograd.static.engine.judging.emptiness import NEEDS_CERTAINTY, is_open
@@ -88,7 +88,6 @@ class Judgement(Leaks):
     def __init__(
         self,
         program: Program,
-        block: Block,
         buckets: Buckets,
         flow: Flow,
         atoms: dict[str, int],

@@ -125,11 +125,11 @@ def _cleared_and_stepped(
     at = whole.index(loss)
     around = whole[at + 1 :] + whole[:at]
     around = around[: around.index(nearest)]
-    apart = _others_have_their_own(loss, around) and not _is_handed_on(loss, nearest, step)
+    apart = _others_have_their_own(around) and not _is_handed_on(loss, nearest, step)
     return (nearest, step) if apart else None
 
 
-def _others_have_their_own(loss: Happening, around: list[Happening]) -> bool:
+def _others_have_their_own(around: list[Happening]) -> bool:
     """Has each step of another optimizer, up to the clear, a surer loss of its own behind this?"""
     for at, step in enumerate(around):
         if step.kind is EventKind.STEP and step.event is not None:

@@ -161,7 +161,7 @@ def _wrong_clears(
                 )
                 reached = flow.reached.get(id(clear), {}).values()
                 if same and all(number * 2 + 1 in each for pairs in reached for _, each in pairs):
-                    yield _never_of_one(window, clear, test)
+                    yield _never_of_one(window, test)
 
 
 def _asks_for(test: ast.expr, remainder: int) -> bool:
@@ -174,7 +174,7 @@ def _asks_for(test: ast.expr, remainder: int) -> bool:
     )
 
 
-def _never_of_one(window: Window, clear: Happening, test: ast.Compare) -> Finding:
+def _never_of_one(window: Window, test: ast.Compare) -> Finding:
     divisor, condition = window.text(window.divisor), window.text(test)
     rule = BY_CODE["ZG504"]
     return Finding(

@@ -231,7 +231,7 @@ def _assign_requirement(frame: Frame, target: ast.Attribute, value: Value) -> No
     elif isinstance(target.value, ast.Name) and not is_false(value) and not isinstance(owner, Leaf):
         frame.program.required(frame, target.value.id)
     elif isinstance(owner, Tensor) and not is_false(value):  # `self.log_alpha.requires_grad = True`
-        bind(frame, target.value, frame.program.new_leaf(frame))
+        bind(frame, target.value, frame.program.new_leaf())
 
 
 def assign_augmented(frame: Frame, node: ast.AugAssign) -> None:

@@ -123,7 +123,7 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
         read = _METHODS.get(type(callee.of), thing_method)
         return read(frame, node, callee.of, callee.name, arguments)
     if type(callee) is Scaler:
-        return run_scaler(frame, node, arguments, plain_name(node))
+        return run_scaler(frame, node, arguments)
     if type(callee) is Instance:
         return _call_instance(frame, node, callee, arguments)
     if type(callee) is Module:
@@ -170,7 +170,7 @@ def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -
         return NOTHING
     runs = is_scaler_name(name) and not name[:1].isupper()  # else it makes one
     if runs and arguments.optimizers() and "step" not in words_of(name):
-        return run_scaler(frame, node, arguments, name)
+        return run_scaler(frame, node, arguments)
     if name == "_foreach_zero_":
         to_zero = Arguments([NOTHING, Constant(False)], {})
         clear(frame, node, Several(arguments.gradients()), to_zero)
@@ -221,7 +221,7 @@ def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Val
         made = external_call(frame, f"builtins.{path}", arguments)
         return made if made is not None else arguments.computed()
     if is_scaler_name(path) and arguments.positional:
-        return run_scaler(frame, node, arguments, path)
+        return run_scaler(frame, node, arguments)
     name = path.rsplit(".", 1)[-1]
     if name in CLIPS:
         return clip(frame, node, arguments)

@@ -173,7 +173,7 @@ def _no_deps(frame: Frame, dotted: str, arguments: Arguments) -> Value:
 
 
 def _leaf(frame: Frame, dotted: str, arguments: Arguments) -> Value:
-    return frame.program.new_leaf(frame)
+    return frame.program.new_leaf()
 
 
 def _prepared(frame: Frame, dotted: str, arguments: Arguments) -> Value:
@@ -279,7 +279,7 @@ def _wrapped(frame: Frame, dotted: str, arguments: Arguments) -> Value:
 def _tensor(frame: Frame, dotted: str, arguments: Arguments) -> Value:
     required = arguments.named.get("requires_grad")
     if required is not None and not is_false(required):
-        return frame.program.new_leaf(frame)
+        return frame.program.new_leaf()
     return arguments.computed() if dotted.rpartition(".")[2] == "clone" else Tensor()
 
 

@@ -163,7 +163,7 @@ class Program(Readings):
             return Module(path)
         return Named(path)
 
-    def wrapped_optimizer(self, frame: Frame, instance: Instance) -> Optimizer | None:
+    def wrapped_optimizer(self, instance: Instance) -> Optimizer | None:
         cls = instance.cls
         if self.method(instance, "step") is None or self.is_module(cls) or self.is_scheduler(cls):
             return None

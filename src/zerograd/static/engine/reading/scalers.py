@@ -83,9 +83,9 @@ def _method_when_on(
     elif name in ("unscale_", "unscale"):
         given = arguments.first()
         spelled = path_of(node.args[0]) if node.args else ""
-        optimizer = frame.program.as_optimizer(
-            frame, given, node
-        ) or frame.program.spelled_optimizer(frame, given, spelled)
+        optimizer = frame.program.as_optimizer(frame, given) or frame.program.spelled_optimizer(
+            frame, given, spelled
+        )
         # of what cannot be told it may be any of them
         emit(
             frame,
@@ -114,7 +114,7 @@ def hand_scaler(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -
             emit(frame, EventKind.SCALER_UPDATE, node, scaler=key, keys=None)
 
 
-def run_scaler(frame: Frame, node: ast.Call, arguments: Arguments, name: str) -> Value:
+def run_scaler(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     """`loss_scaler(loss, optimizer, …)`: backward, unscale, clip, step and update in one."""
     optimizers = arguments.optimizers()
     if not optimizers and not frame.bare:

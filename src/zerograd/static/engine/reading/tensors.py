@@ -51,7 +51,7 @@ def require(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) -> 
     receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
     if isinstance(receiver, ast.Name):
         return program.required(frame, receiver.id)
-    return program.new_leaf(frame)
+    return program.new_leaf()
 
 
 def require_each(frame: Frame, loop: ast.For | ast.AsyncFor) -> bool:

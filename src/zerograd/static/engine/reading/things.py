@@ -122,7 +122,7 @@ def thing_method(
         return _backward(frame, node, base, arguments)
     if name == "step" or clears_by_name(name):
         receiver = path_of(node.func.value) if isinstance(node.func, ast.Attribute) else ""
-        optimizer = program.as_optimizer(frame, base, node) or program.spelled_optimizer(
+        optimizer = program.as_optimizer(frame, base) or program.spelled_optimizer(
             frame, base, receiver
         )
         if optimizer is not None:
@@ -228,7 +228,7 @@ def _backward(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) -
         return NOTHING
     if program.is_engine(frame, base):
         return NOTHING
-    optimizer = program.as_optimizer(frame, base, node)
+    optimizer = program.as_optimizer(frame, base)
     if optimizer is not None:
         return optimizer_method(frame, node, optimizer, "backward", arguments)
     held = program.held_by(base)

@@ -111,7 +111,7 @@ def _has_weights(loss: Value, arguments: Arguments) -> bool:
 def manual_backward(frame: Frame, node: ast.Call, arguments: Arguments) -> None:
     """Lightning's; where it is told the optimizer (before 1.2), that one clears as it steps."""
     for each in arguments.optimizers():
-        optimizer = frame.program.as_optimizer(frame, each, node)
+        optimizer = frame.program.as_optimizer(frame, each)
         if optimizer is not None:
             optimizer.clears_itself = optimizer.clears_itself or None
     fill(frame, node, arguments.first(), arguments)
@@ -150,7 +150,7 @@ def clear(frame: Frame, node: ast.AST, target: Value, arguments: Arguments) -> N
     known = False
     for each in leaves_of(target):
         known = known or _is_known(frame, each)
-        optimizer = frame.program.as_optimizer(frame, each, node)
+        optimizer = frame.program.as_optimizer(frame, each)
         if optimizer is not None:
             emit(
                 frame,
@@ -188,7 +188,7 @@ def step(
     scaler: str = "",
 ) -> None:
     """A step of an optimizer; a closure's every return to it is the step."""
-    optimizer = frame.program.as_optimizer(frame, target, node) or frame.program.spelled_optimizer(
+    optimizer = frame.program.as_optimizer(frame, target) or frame.program.spelled_optimizer(
         frame, target, path_of(named_at)
     )
     if optimizer is None:

@@ -41,6 +41,6 @@ def bind_unbound(frame: Frame) -> None:
     program = frame.program
     for name in names:
         if name not in bound:
-            leaf = program.new_leaf(frame)
+            leaf = program.new_leaf()
             frame.assign(name, program.christened(frame, leaf, name))
             frame.emit(Reset(frozenset((leaf.key,)), present=True))
