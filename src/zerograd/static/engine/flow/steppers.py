@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
@@ -102,18 +103,38 @@ class Steppers:
         }
         return {key for key, spots in at.items() if spots == at[owner]}
 
-    def _steps_around_only(self, owner: str, loop: Loop) -> bool:
-        """Do all steps of the owner stand in loops around this one, or after it and in none?"""
+    def _steps_around_only(self, owner: str, loop: Loop) -> frozenset[int] | None:
+        """Do all steps of the owner stand in loops around this one, or after it and in none?
+
+        If so where some condition holds, that is what is returned; nothing, if so anyway.
+        """
         around = set(loops_around(loop.parent))
         steps = [
             each
             for each in self._buckets.happenings
             if each.kind is EventKind.STEP and each.event and each.event.owner == owner
         ]
-        if not all(each.loop is None or each.loop.pseudo or each.loop in around for each in steps):
-            return False
-        in_none = any(each.loop is None or each.loop.pseudo for each in steps)
-        return bool(steps) and (not in_none or _goes_through(loop))
+        outside = [
+            each for each in steps if each.loop is None or each.loop.pseudo or each.loop in around
+        ]
+        in_none = any(each.loop is None or each.loop.pseudo for each in outside)
+        if not outside or (in_none and not _goes_through(loop)):
+            return None
+        if len(outside) == len(steps):
+            return frozenset()
+        inside = [each for each in steps if each not in outside]
+        return self._always_met(outside) & {each ^ 1 for each in self._always_met(inside)} or None
+
+    def _always_met(self, nodes: Iterable[Happening]) -> frozenset[int]:
+        """Return what holds in the round itself wherever one of these events is reached."""
+        met = [
+            literals
+            for each in nodes
+            for pairs in self._flow.reached.get(id(each), {}).values()
+            for _, literals in pairs
+        ]
+        always = frozenset.intersection(*met) if met else frozenset[int]()
+        return frozenset(each for each in always if each >= 0)
 
 
 def _goes_through(loop: Loop) -> bool:

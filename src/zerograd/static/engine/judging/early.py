@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -10,11 +9,11 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.state import BucketState, Contribution, Phase
 from zerograd.static.engine.flow.meetings import Meetings
-from zerograd.static.engine.flow.steppers import Steppers, loops_around
-from zerograd.static.engine.identity.conditions import RAISED, SYNC
+from zerograd.static.engine.flow.steppers import loops_around
+from zerograd.static.engine.identity.conditions import SYNC
 from zerograd.static.engine.identity.ir import Happening, Loop
-from zerograd.static.engine.identity.shown import name_of
-from zerograd.static.engine.identity.taken import is_for_reading, is_unused, takes
+from zerograd.static.engine.identity.taken import is_for_reading, is_unused
+from zerograd.static.engine.judging.inner import InnerClears
 from zerograd.static.engine.judging.window import is_before_the_window, must_be_one, starts_a_window
 from zerograd.static.engine.text.words import words_of
 
@@ -34,31 +33,20 @@ _IS_ONE_OF_TWO = re.compile(r"%2==[01]$")
 _ENDING = frozenset(("update", "step", "sync", "synced", "boundary", "optimizer", "gradient"))
 
 
-_COUNTED = (ast.Compare, ast.Constant)  # of a `while` that goes round a number of times
-
-
-class EarlyClears(Steppers):
+class EarlyClears(InnerClears):
     """What was reached in which state, and the clears that come too early."""
 
     def __init__(
         self, program: Program, buckets: Buckets, flow: Flow, atoms: dict[str, int]
     ) -> None:
-        super().__init__(buckets, flow, atoms)
-        self._program = program
+        super().__init__(program, buckets, flow, atoms)
         self._meetings = Meetings(program, flow, atoms)
         self._late: set[int] = set()  # clears that come just before the last loss of a window
         self._inner: set[int] = set()  # clears in each round of a loop with the step behind it
-        caught = [n * 2 + 1 for n, key in self._keys.items() if key.startswith(RAISED)]
-        self._raised = frozenset((*caught, *(-each - 1 for each in caught)))  # now, or one back
         self._apart = {  # what is assigned, or read by hand, adds nothing up
             each.event.backward or str(each.event.spot)
             for each in buckets.happenings
             if each.event and (each.kind is EventKind.ASSIGN or is_for_reading(each))
-        }
-        self._names = {
-            each.optimizer.key: name_of(each)
-            for each in reversed(buckets.happenings)
-            if each.optimizer is not None and each.name
         }
 
     def _cleared_early(self, node: Happening) -> Iterable[tuple[str, BucketState, bool]]:
@@ -182,67 +170,6 @@ class EarlyClears(Steppers):
             for truth in (0, 1)
             if number * 2 + truth not in met
         )
-
-    def _nested(self, node: Happening, loop: Loop) -> Iterable[tuple[str, BucketState, bool]]:
-        """The loop fills and clears in each round, and only the loop around it steps."""
-        if loop.pseudo or loop.once:
-            return
-        varies = any(self._program.varies(loop, key) for key in node.inner | node.behind)
-        if isinstance(loop.node, ast.While) and not isinstance(loop.node.test, _COUNTED):
-            varies = True  # it may be trying again until it is well: `while not done`
-        text = loop.text
-        if not text:
-            return
-        # Each round's gradients may be kept elsewhere.
-        taken = takes(text)
-        assert node.event is not None
-        for owner, holding in self._buckets.holdings.items():
-            held = [b for b in node.event.buckets if b in holding]
-            if not held or not self._steps_around_only(owner, loop):
-                continue
-            held = [b for b in held if self._is_ever_filled(node, b)]  # no unused head
-            dropped = [self._dropped_each_round(node, bucket, owner, loop) for bucket in held]
-            if dropped and all(lost for lost, _ in dropped):
-                certain = not varies and not taken and all(all_ for _, all_ in dropped)
-                yield self._names.get(owner, owner), dropped[0][0][0], certain
-                return
-
-    def _is_ever_filled(self, node: Happening, bucket: str) -> bool:
-        reached = self._flow.reached[id(node)].get(bucket, ())
-        return any(self._flow.states[number][0].contributions for number, _ in reached)
-
-    def _dropped_each_round(
-        self, node: Happening, bucket: str, owner: str, loop: Loop
-    ) -> tuple[list[BucketState], bool]:
-        """Return the states in which the clear throws away what the round before it filled.
-
-        And whether it throws away all that there is then, while the step is there for nothing
-        else than the last such round's loss. None, if it is not there for that.
-        """
-        inside = {
-            each.event.backward or str(each.event.spot)
-            for each in self._buckets.happenings
-            if each.kind is EventKind.BACKWARD
-            and each.event is not None
-            and loop in loops_around(each.loop)
-        }
-        used = self._stepped_on(owner)
-        if not used & inside:
-            return [], False
-        states = [
-            self._flow.states[n][0]
-            for n, literals in self._flow.reached[id(node)].get(bucket, ())
-            if literals.isdisjoint(self._raised)  # a round that failed is tried again
-        ]
-        fresh = [
-            state for state in states if not state.unknown and state.phase(owner) is Phase.FRESH
-        ]
-        unused = [
-            [not each.used_by and each.backward in inside for each in state.contributions]
-            for state in fresh
-        ]
-        lost = [state for state, each in zip(fresh, unused, strict=True) if any(each)]
-        return lost, used <= inside and all(map(all, unused))
 
     def _counts(self, guard: str) -> bool:
         """Is it a remainder or Accelerate's boundary, which only a loop can have?"""
