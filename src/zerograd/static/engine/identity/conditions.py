@@ -374,7 +374,7 @@ def _is_turned(frame: Frame, node: ast.expr, value: Constant) -> bool:
 
 def _is_trained(frame: Frame, value: Value) -> bool:
     if isinstance(value, Named):
-        return is_optimizer_name(value.path)
+        return is_optimizer_name(value.path) or value.path in frame.program.trained
     if isinstance(value, Module) and "." in value.key:
         # an attribute of a network may be a part of it, or a switch that it keeps
         return frame.program.is_network(value.key)

@@ -47,6 +47,7 @@ class Naming(Ties, Progress):
         Progress.__init__(self)
         self.made: set[str] = set()
         self.networks: set[str] = set()
+        self.trained: set[str] = set()  # keys of what some optimizer was made for
         self._made = 0
         self._unnamed: set[str] = set()
         self._holders: set[str] = set()  # provisional keys of networks made from networks

@@ -87,6 +87,7 @@ class Objects(Naming, ABC):
                 for each in leaves_of(source)
                 if isinstance(each, Named) and names_parameters(each.path)
             }
+        self.trained |= keys
         made = Optimizer(self._provisional("optimizer"), frozenset(keys) or None)
         made.lasting = self.quiet > 0
         made.made = True

@@ -19,11 +19,12 @@ _ALL = ""  # what is taken where no output is named
 
 def takes_some_outputs(one: Happening, other: Happening, networks: set[str]) -> bool:
     """Does a loss take single outputs of the networks of these names, and not all of another's?"""
+    names = _last(networks)
     taken, wanted = (
         {
             output
             for call, output in _taken(each, assignments_around(each))
-            if path_of(call.func) in networks
+            if path_of(call.func).rpartition(".")[2] in names
         }
         for each in (one, other)
     )
@@ -36,7 +37,7 @@ def take_other_ways(one: Happening, other: Happening, networks: set[str]) -> boo
 
     `net(x, mode="a")` and `net(x, mode="b")` may well go through other parts of it.
     """
-    names = {network.rpartition(".")[2] for network in networks}
+    names = _last(networks)
     first, second = (
         {
             _told(call)
@@ -46,6 +47,11 @@ def take_other_ways(one: Happening, other: Happening, networks: set[str]) -> boo
         for each in (one, other)
     )
     return bool(first) and bool(second) and first.isdisjoint(second)
+
+
+def _last(networks: set[str]) -> set[str]:
+    """Return the last words of their names: what is `policy` here is `self.policy` elsewhere."""
+    return {network.rpartition(".")[2] for network in networks}
 
 
 def _told(call: ast.Call) -> frozenset[str]:
