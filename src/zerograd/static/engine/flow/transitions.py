@@ -86,7 +86,7 @@ class Transitions:
             before = state.stepped & steppers
             if before:
                 # who stepped before matters where another's loss has left something since
-                left = any(each.fills - before for each in state.contributions)
+                left = any((each.fills | each.used_by) - before for each in state.contributions)
                 earlier = state.earlier | before if left else state.earlier
                 after = state._replace(stepped=state.stepped - before, earlier=earlier)
                 known = self.number(after, doubt)
