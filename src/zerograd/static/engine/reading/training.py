@@ -209,9 +209,10 @@ def step(
             closure.closure.update(frame.locals)  # names are looked up when it is called
         before = len(frame.out)
         frame.program.invoke(frame, node, closure, Arguments.none())
-        if not closure.unit.mentions(closure.node, "backward") and not happens(
+        goes_back = closure.unit.mentions(closure.node, "backward") or happens(
             frame.out[before:], EventKind.BACKWARD
-        ):
+        )
+        if not goes_back and (optimizer.repeats or not optimizer.of_torch):
             frame.out, frame.loop = outer
             frame.emit(Haze(keys_of(optimizer), whole=True))  # it goes backward by itself
             return
