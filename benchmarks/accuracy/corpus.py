@@ -59,6 +59,7 @@ SPLITS = {  # name in the corpus -> folder
     "fifteenth-held-out": "fifteenth_held_out",
     "sixteenth-development": "sixteenth_dev",
     "sixteenth-held-out": "sixteenth_held_out",
+    "eighteenth-development": "eighteenth_dev",
 }
 
 

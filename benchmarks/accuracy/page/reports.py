@@ -107,6 +107,21 @@ _REMARKS = {
         "optimizer, told by a setting to clear by itself, and one that clears in its own file, "
         "which was not given (with it the file is silent)."
     ),
+    18: (
+        "was searched for in the history of 151 repositories that no earlier part or set holds: "
+        "of their 56,600 commits 509 change the order of such calls, and 13 mend or make a fault, "
+        "14 in all, that is visible in the file (11 found at once). Then 181 functions that "
+        "go back, drawn by lot, were read as a reviewer would before the checker was run: in four "
+        "the reader saw a fault, of which three were found at once, and in the other 177 none, "
+        "where nothing was said (when the last 61 were read, what is said of these repositories "
+        "had been seen; none of it is of them). The right files are these functions and ten "
+        "mended twins. Two are missed still: a clip after a step that one kind of optimizer takes "
+        "with a closure, and an optimizer that is cleared where it was to step, while others step "
+        "on the same loss, which may also be meant to drop what it is not to learn from. All were "
+        "read by the one who then mended the checker. Of 1,506 loops of every fourth of their "
+        "training files, broken as above, 96.4 % were found, none left out as equivalent, before "
+        "any of the misses was read; 15 of these 54 are one function that is too much to follow."
+    ),
 }
 
 
