@@ -37,9 +37,12 @@ class Bucket:
         "doubt",
         "doubts",
         "goes_back",
+        "goes_by_itself",
         "grew",
         "keepers",
         "leaf",
+        "left_as",
+        "left_at",
         "members",
         "moved_at",
         "name",
@@ -74,6 +77,10 @@ class Bucket:
         self.moved_at: int | None = None  # version of the canary itself: is it changed by hand?
         self.print_before: float | None = None  # of the canary's values, where they are compared
         self.goes_back = False  # is somebody suspected to restore it after a step?
+        # The canary's version and values as a step began that found no gradient of it.
+        self.left_at: int | None = None
+        self.left_as: float | None = None
+        self.goes_by_itself = False  # has such a step moved it all the same?
         # The canary's version and values when gradients that no step has used were first cleared.
         self.sighted: tuple[int, float | None] | None = None
         self.by_hand = False  # has it changed since?

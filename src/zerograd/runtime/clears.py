@@ -28,7 +28,7 @@ class Clears:
         recorder = self._recorder
         backwards = recorder.backwards
         backwards.threads.add(backwards.thread())
-        recorder.steps.go_on()
+        recorder.steps.before_clear(holder)
         unused = recorder.memo.node.unused
         if not unused:
             return

@@ -154,6 +154,34 @@ class Looks:
                 each.goes_back = True
         return all(stay)
 
+    def before_step(self, bucket: Bucket, site: Site, *, of_torch: bool) -> None:
+        """Take note of what a step finds without a gradient.
+
+        It may have its update from elsewhere, as one that compares losses or differentiates
+        on its own: it moves the parameter all the same. No optimizer of torch's does.
+        """
+        parameter = bucket.canary()
+        if parameter is None or parameter.grad is not None:
+            bucket.left_at = None
+            return
+        bucket.left_at = parameter._version
+        asks = not of_torch and self._is_turn("itself", bucket, site)
+        bucket.left_as = self.fingerprint(parameter) if asks else None
+
+    def after_step(self, bucket: Bucket) -> None:
+        """Find out whether the step has moved it without a gradient."""
+        parameter, left_at = bucket.canary(), bucket.left_at
+        if parameter is None or left_at is None:
+            return
+        bucket.left_at, is_compared = None, bucket.left_as is not None
+        if parameter.grad is None and (
+            parameter._version != left_at
+            or (is_compared and self.fingerprint(parameter) != bucket.left_as)
+        ):
+            bucket.goes_by_itself = True
+        elif is_compared:
+            bucket.goes_by_itself = False
+
     def is_due_at(self, bucket: Bucket, site: Site) -> bool:
         """Is it time, at this place, to watch the bucket's values for updates by hand?"""
         return self._is_turn("moved", bucket, site)

@@ -32,6 +32,7 @@ class Guard:
     clear_begins: Callable[..., None]
     clear_ends: Callable[..., None]
     step_begins: Callable[..., None]
+    closure_begins: Callable[..., None]
     closure_returns: Callable[..., None]
     step_ends: Callable[..., None]
     clips: Callable[..., None]

@@ -252,6 +252,14 @@ def only_clears_near(site: Site) -> bool:
     )
 
 
+def only_puts_zeros_near(site: Site) -> bool:
+    """Does every `p.grad = …` near `site` put zeros there, as a clear does?"""
+    tree = _tree(site.path)
+    near = list(_statements(_scope(tree, site.spot.line), "assign"))
+    found = near or list(_statements(tree, "assign"))
+    return bool(found) and all(map(_puts_zeros, found))  # type: ignore[arg-type]
+
+
 def only_changes_near(site: Site) -> bool:
     """Does every `p.grad = …` near `site` make the new gradient of the one that was there?
 
@@ -307,15 +315,14 @@ def _does(statement: ast.Assign | ast.AugAssign | ast.Expr, what: str) -> bool:
         return _assigns(statement)
     if what == "scale":
         return _scales(statement)
+    if what == "zeros":
+        return _puts_zeros(statement)
     if isinstance(statement, ast.Expr):
-        call = statement.value
-        return (
-            isinstance(call, ast.Call)
-            and isinstance(call.func, ast.Attribute)
-            and call.func.attr in _IN_PLACE
-            and not _mentions_grad(call.func.value)
-            and any(_mentions_grad(each) for each in (*call.args, *call.keywords))
-        )
+        calls = _links(statement.value)
+        return any(
+            name in _IN_PLACE and any(map(_mentions_grad, (*call.args, *call.keywords)))
+            for name, call in calls
+        ) and not _mentions_grad(_receiver(calls))
     target = statement.target if isinstance(statement, ast.AugAssign) else statement.targets[0]
     return _mentions_grad(statement.value) and not _mentions_grad(target)
 
@@ -325,14 +332,36 @@ def _assigns(statement: ast.Assign | ast.AugAssign | ast.Expr) -> bool:
         return not _is_none(statement.value) and any(map(_is_grad, statement.targets))
     if isinstance(statement, ast.AugAssign):
         return _mentions_grad(statement.target)
+    calls = _links(statement.value)
+    last = calls[0][0] if calls else ""
+    return last.endswith("_") and last != "zero_" and _mentions_grad(_receiver(calls))
+
+
+def _links(value: ast.expr) -> list[tuple[str, ast.Call]]:
+    """Return the method calls in a chain, the last one first: `p.add_(g).clamp_(0, 1)`."""
+    found = []
+    while isinstance(value, ast.Attribute) or (
+        isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)
+    ):
+        if isinstance(value, ast.Call):
+            found.append((value.func.attr, value))  # type: ignore[attr-defined]
+            value = value.func
+        value = value.value  # type: ignore[attr-defined]
+    return found
+
+
+def _receiver(calls: list[tuple[str, ast.Call]]) -> ast.AST:
+    """Return what the first call of a chain is a method of."""
+    return calls[-1][1].func.value if calls else ast.Constant(None)  # type: ignore[attr-defined]
+
+
+def _puts_zeros(statement: ast.Assign | ast.AugAssign | ast.Expr) -> bool:
+    """Is it `p.grad = torch.zeros_like(p)`?"""
+    if not isinstance(statement, ast.Assign) or not any(map(_is_grad, statement.targets)):
+        return False
     call = statement.value
-    return (
-        isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Attribute)
-        and call.func.attr.endswith("_")
-        and call.func.attr != "zero_"
-        and _mentions_grad(call.func.value)
-    )
+    name = getattr(call.func, "attr", "") if isinstance(call, ast.Call) else ""
+    return name in ("zeros_like", "zeros", "new_zeros")
 
 
 def _scales(statement: ast.Assign | ast.AugAssign | ast.Expr) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from itertools import repeat, starmap
 from typing import Any
 
 import torch
@@ -19,6 +18,7 @@ from torch.optim import optimizer as optimizer_module
 from torch.optim.optimizer import Optimizer
 
 from zerograd.runtime import fsdp_facts, scaler_calls, torch_facts, traced_calls
+from zerograd.runtime.closures import heard as heard_closure
 from zerograd.runtime.engine import EngineLog, engine_patches
 from zerograd.runtime.forks import new_lock
 from zerograd.runtime.listener import Listener
@@ -33,6 +33,7 @@ _KEPT_OUT = (
         "callers",
         "care",
         "clears",
+        "closures",
         "confirm",
         "decorated",
         "engine",
@@ -234,10 +235,10 @@ def _ticking() -> tuple[Any, Any, Any, Callable[[Ride | Standstill], None]]:
             return None
         if torch_facts.steps_around(id(optimizer)) > 1:
             return None  # the step around this one hears what it was given
-        heard = _heard_closure(optimizer, closure)
+        instead = _heard_closure(optimizer, closure)
         if len(args) > 1:
-            return (args[0], heard, *args[2:]), kwargs
-        return args, {**kwargs, "closure": heard}
+            return (args[0], instead, *args[2:]), kwargs
+        return args, {**kwargs, "closure": instead}
 
     def step_ends(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if not ride.is_going:
@@ -305,19 +306,16 @@ def _backward_ends() -> None:
         listener.backward_ends()
 
 
-def _heard_closure(optimizer: Optimizer, closure: Callable[[], Any]) -> Callable[[], Any]:
-    """Return a closure that tells when the user's one has returned.
+def _heard_closure(optimizer: Optimizer, closure: Callable[..., Any]) -> Callable[..., Any]:
+    def begins() -> None:
+        for listener in _listeners:
+            listener.closure_begins(optimizer)
 
-    It is made of built-in iterators, so that no frame of ours lies between the
-    optimizer and the user's closure when that raises.
-    """
-
-    def returned(loss: Any) -> Any:
+    def returns() -> None:
         for listener in _listeners:
             listener.closure_returns(optimizer)
-        return loss
 
-    return functools.partial(next, map(returned, starmap(closure, repeat(()))))
+    return heard_closure(closure, begins, returns)
 
 
 def _registers(module: torch.nn.Module, name: str, part: Any) -> None:

@@ -184,6 +184,8 @@ class Ledger:
         if code == "ZG304" and event.kind is EventKind.CLIP and self._may_be_in_time(finding):
             return False
         if code in _ON_NOTHING:
+            if any(bucket.goes_by_itself for bucket in buckets):
+                return False
             # Values may have come by a way that moves no counter.
             return not any(bucket.gradients(1) and looks.norm(bucket) > 0 for bucket in buckets)
         if code == "ZG501":

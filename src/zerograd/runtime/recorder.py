@@ -87,6 +87,7 @@ class Recorder(Feeding):
         self.backward_begins, self.backward_ends = self.backwards.begins, self.backwards.ends
         self.clear_begins, self.clear_ends = self.clears.begins, self.clears.ends
         self.step_begins, self.step_ends = self.steps.begins, self.steps.ends
+        self.closure_begins = self.steps.closure_begins
         self.closure_returns = self.steps.closure_returns
         self.scales, self.unscaled = self.scaling.scales, self.scaling.unscaled
         self.scaler_step_begins = self.scaling.step_begins

@@ -29,9 +29,12 @@ class _Open:
     owner: Owner
     site: Site
     waits: bool = False  # hooks of the user's come before it, which may clear what it would use
+    has_closure: bool = False
     closure: CodeType | None = None
-    backwards: int = 0  # heard before its closure was last called
-    calls: int = 0  # of its closure that have returned
+    backwards: int = 0  # heard when its closure was last called, or has last returned
+    runs: bool = False  # is its closure under way?
+    taken: int = 0  # how often it has used gradients by now
+    is_due: bool = False  # has its closure left it to the step to use what there is?
 
 
 class Steps:
@@ -53,7 +56,8 @@ class Steps:
         own = max(torch_facts.steps_around(id(optimizer)) - 1, 0)
         while sum(each.number == id(optimizer) for each in stack) > own:
             stack.pop()  # a step that raised never said that it ended
-        owner = recorder.owners.of(optimizer, backwards.around() is not None, steps=True)
+        in_backward = backwards.around() is not None
+        owner = recorder.owners.of(optimizer, in_backward, steps=True)
         if owner is None:
             return
         self.are_overheard = torch_facts.is_overheard()  # in a backward the mode itself steps aside
@@ -71,7 +75,14 @@ class Steps:
         if closure is not None:
             opened.closure = code_of(closure)
             opened.backwards = recorder.counts[ride.BACKWARD]
+            opened.has_closure = opened.is_due = not own and outer is None
         stack.append(opened)
+        if outer is None and not in_backward:
+            filled = recorder.memo.node.filled
+            for bucket in owner.buckets:
+                if bucket.name not in filled:
+                    of_torch = type(optimizer).__module__.startswith("torch.")
+                    recorder.looks.before_step(bucket, site, of_torch=of_torch)
         if own:
             # It is what the step around it calls of its base class, and has the same hooks.
             self._go_inside(stack, opened)
@@ -120,19 +131,76 @@ class Steps:
             self._recorder.rounds.spoil()  # a ride hears the step before the hooks
             self._take(opened.owner, optimizer, opened.site)
 
+    def closure_begins(self, optimizer: Optimizer) -> None:
+        opened = self._heard(optimizer)
+        if opened is not None:
+            self._take_own(opened, optimizer)
+            opened.runs = True
+            opened.backwards = self._recorder.counts[ride.BACKWARD]
+
     def closure_returns(self, optimizer: Optimizer) -> None:
+        """A closure that has gone backward leaves gradients to be used, and no other does.
+
+        One that only computes a loss does so for an optimizer that goes backward itself, or
+        searches for a length of step. What was there before it is used all the same.
+        """
+        opened = self._heard(optimizer)
+        if opened is None:
+            return
+        opened.runs = False
+        backwards = self._recorder.counts[ride.BACKWARD]
+        is_filled, opened.backwards = backwards > opened.backwards, backwards
+        if is_filled or (opened.is_due and self._holds_unused(opened.owner)):
+            self._take_again(opened, optimizer)
+
+    def before_clear(self, holder: Any) -> None:
+        """What an optimizer has made of a loss itself is used before it clears that."""
+        stack = self._open.get(threading.get_ident())
+        if not stack:
+            return
+        self.go_on()
+        opened = stack[-1]
+        if not opened.has_closure or opened.runs:
+            return
+        optimizer = opened.owner.ref()
+        if (
+            optimizer is None
+            or not self._recorder.owners.mask_of(holder, False) & opened.owner.mask
+        ):
+            return
+        self._take_own(opened, optimizer)
+        if opened.is_due and self._holds_unused(opened.owner):
+            self._take_again(opened, optimizer)
+        opened.is_due = False
+
+    def _heard(self, optimizer: Optimizer) -> _Open | None:
+        """Return the step under way whose closure it is: of nested ones, the outermost."""
         stack = self._open.get(threading.get_ident(), ())
         owner = self._recorder.owners.known(optimizer)
-        if owner is None:
-            return
         for each in stack:
             if each.number == id(optimizer):
-                self._take(owner, optimizer, each.site, is_again=each.calls > 0)
-                each.calls += 1
-                each.backwards = self._recorder.counts[ride.BACKWARD]
-                return
-            if each.owner.mask & owner.mask:
-                return  # the inner of two nested steps
+                return each
+            if owner is None or each.owner.mask & owner.mask:
+                return None
+        return None
+
+    def _take_own(self, opened: _Open, optimizer: Optimizer) -> None:
+        """Take a step on what was filled since the closure returned: by the optimizer itself."""
+        backwards = self._recorder.counts[ride.BACKWARD]
+        if backwards > opened.backwards:
+            opened.backwards = backwards
+            self._take_again(opened, optimizer)
+
+    def _take_again(self, opened: _Open, optimizer: Any) -> None:
+        opened.is_due = False
+        self._take(opened.owner, optimizer, opened.site, is_again=opened.taken > 0)
+        opened.taken += 1
+
+    def _holds_unused(self, owner: Owner) -> bool:
+        """Is there something in its buckets that no step has used, and nothing else?"""
+        node = self._recorder.memo.node
+        names = {bucket.name for bucket in owner.buckets}
+        return not names.isdisjoint(node.unused) and names.isdisjoint(node.used)
 
     def filling_closure(self) -> CodeType | None:
         """Return the closure under way, once it has gone backward: what it clears then is lost."""
@@ -146,7 +214,15 @@ class Steps:
         stack = self._open.get(threading.get_ident())
         if stack and stack[-1].number == id(optimizer):
             self.go_on(has_ended=True)
-            owner = stack.pop().owner
+            opened = stack.pop()
+            owner = opened.owner
+            for bucket in owner.buckets:
+                if bucket.left_at is not None and not stack:
+                    self._recorder.looks.after_step(bucket)
+            if opened.has_closure:
+                self._take_own(opened, optimizer)
+                if opened.is_due:
+                    self._take_again(opened, optimizer)
             if self._recorder.backwards.around() is None:
                 # An optimizer may use the gradient's memory for its arithmetic. What is left is
                 # spent all the same, and no gradient that the user has put there.

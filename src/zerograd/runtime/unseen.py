@@ -101,8 +101,10 @@ class Unseen:
         node, looks = recorder.memo.node, recorder.looks
         if change == NEW:
             is_stale = name in node.used and name in node.unused
-            keeps = is_stale and self._is_so(hand_work.only_changes_near, site)
-            return None if keeps else _ASSIGNED
+            if is_stale and self._is_so(hand_work.only_changes_near, site):
+                return None
+            if name not in node.filled or not self._is_so(hand_work.only_puts_zeros_near, site):
+                return _ASSIGNED
         if name not in node.filled:
             # Gradients that were there before we came, and that somebody adds to.
             adds_by_hand = change == TOUCHED and name in node.unknown and not adds
@@ -124,6 +126,8 @@ class Unseen:
         asked = bucket.doubt
         bucket.doubt = False
         zero = looks.is_zero(bucket, site, phase)
+        if change == NEW and not zero:
+            return _ASSIGNED
         if zero is None:
             recorder.cannot_look(bucket)
             return None
@@ -179,6 +183,8 @@ class Unseen:
         def event() -> Event:
             clears = act in (_CLEARED, _ZEROED)
             spot, text = hand_work.find(site, "clear" if clears else "assign")
+            if act == _ZEROED and not text:
+                spot, text = hand_work.find(site, "zeros")
             return Event(
                 _KINDS[act],
                 "",
