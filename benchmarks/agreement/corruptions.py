@@ -178,7 +178,7 @@ _HEARERS = (
     ("backwards", "Backwards", "begins"),
     ("clears", "Clears", "ends"),
     ("steps", "Steps", "begins"),
-    ("steps", "Steps", "closure_returns"),
+    ("steps", "Steps", "_take_again"),
     ("recorder", "Recorder", "clips"),
     ("recorder", "Recorder", "forwarded"),
     ("scaling", "Scaling", "scales"),

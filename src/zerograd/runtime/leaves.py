@@ -49,7 +49,7 @@ class Leaves:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._candidates: dict[int, _Candidate] = {}
-        self._watched: list[Bucket] = []
+        self.watched: list[Bucket] = []
         self._last_site: Site | None = None
         self.averaged: dict[Site, bool | None] = {}
 
@@ -74,7 +74,7 @@ class Leaves:
         for members in _apart(new):
             bucket = partition.make(members)
             if bucket is not None:
-                self._watched.append(bucket)
+                self.watched.append(bucket)
                 self._recorder.take_up(bucket)
         return size
 
@@ -100,7 +100,7 @@ class Leaves:
             fingerprint = self._recorder.looks.fingerprint(leaf)
             self._candidates[id(leaf)] = _Candidate(weakref.ref(leaf), leaf._version, fingerprint)
             return
-        alive = [bucket for bucket in self._watched if bucket.leaf and bucket.parameters()]
+        alive = [bucket for bucket in self.watched if bucket.leaf and bucket.parameters()]
         if len(alive) >= MOST_LEAVES:
             return
         del self._candidates[id(leaf)]
@@ -109,7 +109,7 @@ class Leaves:
             return
         bucket.leaf = True
         bucket.moved_at, bucket.print_before = known.version, known.fingerprint
-        self._watched.append(bucket)
+        self.watched.append(bucket)
         self._recorder.take_up(bucket, known=True)
         if leaf.grad is not None:  # what the first backward left
             self._recorder.feed_fill(site, bucket)
@@ -150,11 +150,11 @@ class Leaves:
 
         A hook that runs once a gradient is there may update its parameter on the spot.
         """
-        if not self._watched:
+        if not self.watched:
             return ()
         self._last_site = site
         changed: tuple[Bucket, ...] = ()
-        for bucket in self._watched:
+        for bucket in self.watched:
             leaf = bucket.canary()
             if leaf is None or bucket.owners or not bucket.bit & mask:
                 continue
@@ -172,10 +172,31 @@ class Leaves:
             self._recorder.rounds.spoil()
             self._feed_update(bucket, site)
 
+    def before_step(self) -> None:
+        """Remember how they look as an optimizer steps, which may change more than it holds."""
+        for bucket in self.watched:
+            leaf = bucket.canary()
+            if leaf is not None and not bucket.owners:
+                bucket.left_at = leaf._version
+                bucket.left_as = self._recorder.looks.fingerprint(leaf) if _is_handy(leaf) else None
+
+    def after_step(self) -> None:
+        """Take what the optimizer has made of them for its own doing, and for no update by hand."""
+        for bucket in self.watched:
+            leaf, left_at = bucket.canary(), bucket.left_at
+            if leaf is None or left_at is None or bucket.owners:
+                continue
+            bucket.left_at = None
+            if left_at != bucket.moved_at or _differ(bucket.print_before, bucket.left_as):
+                continue  # by hand, before the step
+            bucket.moved_at = leaf._version
+            if bucket.left_as is not None:
+                bucket.print_before = self._recorder.looks.fingerprint(leaf)
+
     def last_updates(self) -> None:
         """Look once more at the end: the last update has no backward after it."""
         node = self._recorder.memo.node
-        for bucket in self._watched:
+        for bucket in self.watched:
             if self._last_site is not None and not bucket.owners and bucket.name in node.filled:
                 self.was_updated(bucket, self._last_site)
 
@@ -194,8 +215,8 @@ class Leaves:
 
     def _let_go_of_the_dead(self) -> None:
         """Make room: judge the buckets whose leaves are all gone, and watch them no more."""
-        dead = [each for each in self._watched if not each.parameters() and not each.owners]
-        self._watched = [bucket for bucket in self._watched if bucket not in dead]
+        dead = [each for each in self.watched if not each.parameters() and not each.owners]
+        self.watched = [bucket for bucket in self.watched if bucket not in dead]
         self._recorder.let_go_of(dead)
 
     def _is_input(self, bucket: Bucket) -> bool:

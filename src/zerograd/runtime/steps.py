@@ -83,6 +83,8 @@ class Steps:
                 if bucket.name not in filled:
                     of_torch = type(optimizer).__module__.startswith("torch.")
                     recorder.looks.before_step(bucket, site, of_torch=of_torch)
+            if recorder.leaves.watched:
+                recorder.leaves.before_step()
         if own:
             # It is what the step around it calls of its base class, and has the same hooks.
             self._go_inside(stack, opened)
@@ -219,6 +221,8 @@ class Steps:
             for bucket in owner.buckets:
                 if bucket.left_at is not None and not stack:
                     self._recorder.looks.after_step(bucket)
+            if self._recorder.leaves.watched and not stack:
+                self._recorder.leaves.after_step()
             if opened.has_closure:
                 self._take_own(opened, optimizer)
                 if opened.is_due:
