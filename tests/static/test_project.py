@@ -157,6 +157,25 @@ def test_modules_are_parsed_once(tree: Path) -> None:
     assert project.find(source, "a") is project.find(source, "a")
 
 
+def test_a_module_that_was_imported_is_not_parsed_again_to_be_checked(tree: Path) -> None:
+    write(tree, "train.py", "a.py")
+    project = Project()
+    source = Source.parse("", "train.py")
+    project.start(source)
+    imported = project.find(source, "a")
+    data = Path("a.py").read_bytes()
+    assert project.source_of(data, "a.py") is imported
+    assert project.source_of(data + b"x = 1\n", "a.py").text.endswith("x = 1\n")
+
+
+def test_files_that_nobody_imports_are_not_held(tree: Path) -> None:
+    write(tree, "a.py", "b.py")
+    project = Project()
+    for name in ("a.py", "b.py"):
+        project.start(project.source_of(Path(name).read_bytes(), name))
+    assert not project._sources
+
+
 def test_no_more_modules_are_kept_than_allowed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_KEPT", 2)
     write(tree, "train.py", *(f"m{n}.py" for n in range(5)))

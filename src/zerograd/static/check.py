@@ -71,10 +71,11 @@ class Checker:
         result = Checked(files=1, analysed=1, paths={path})
         source = None
         try:
-            source = Source.read(data, shown_path(path))
+            if self._project is not None:
+                source = self._project.source_of(data, path)
+            else:
+                source = Source.read(data, shown_path(path))
             result.problems += source.problems
-            if self._project is not None and source.notebook is None:  # nobody imports notebooks
-                self._project.keep(source)
             self._judge(source, settings, result)
         except UnreadableSourceError as problem:
             return Checked(problems=[str(problem)])

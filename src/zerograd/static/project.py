@@ -217,9 +217,16 @@ class Project:
         self._hold(path, source)
         return source
 
-    def keep(self, source: Source) -> None:
-        """Remember a source that was parsed to be checked, so that it is not parsed again."""
-        self._hold(self._place(source)[0], source)
+    def source_of(self, data: bytes, path: str) -> Source:
+        """Return a file that is to be checked, parsed: mostly now, as few are imported before.
+
+        It is not held for those who may import it, since few do: to hold each tree until many
+        others were made costs more than to parse those few again.
+        """
+        known = self._sources.get(os.path.abspath(path))
+        if known is not None and known.data() == data:
+            return known
+        return Source.read(data, shown_path(path))
 
     def _hold(self, path: str, source: Source | None) -> None:
         """Put a module last in the row of those that are held; the one longest unused goes."""
