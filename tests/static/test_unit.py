@@ -44,6 +44,20 @@ def test_a_tally_is_found_as_a_pattern_finds_it(text: str) -> None:
     assert unit_of(text).is_tallied("n") == expected
 
 
+CALLS = ("n", "m", ".n", "parameters(", ".parameters(", ".l2_parameters(", "scaler.step(", ")")
+calls = st.lists(st.sampled_from((*CALLS, "scaler2.unscale_(", ",", " ", "\n")), max_size=12)
+
+
+@given(text=calls.map("".join))
+def test_whose_methods_are_called_is_found_as_a_pattern_for_each_name_finds_it(text: str) -> None:
+    receivers = Unit(Source("a.py", text, ast.Module([], []))).receivers
+    for name in ("n", "m", "mn"):
+        asked = rf"(?<![\w.]){name}\.(?:\w+\.)*(?:\w+_)?parameters\("
+        handed = rf"scaler\w*\.(?:step|unscale_)\(\s*(?:[\w.]+\.)?{name}\s*[,)]"
+        assert (name in receivers.with_parameters) == bool(re.search(asked, text))
+        assert (name in receivers.by_scalers) == bool(re.search(handed, text))
+
+
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.stem)
 def test_the_parts_of_a_condition_are_those_of_a_walk(path: Path) -> None:
     source = Source.parse(path.read_text(encoding="utf-8"), path.name)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from zerograd.lifecycle.events import Spot
 from zerograd.lifecycle.findings import Finding
+from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.fixing.edits import Layout
 from zerograd.static.source import Source
 
@@ -181,7 +182,7 @@ class Scene:
             and each.name in called
             and _GRADIENT.search(self.layout.text(each)) is not None
             and not self.has_call(each, "backward")
-            for each in ast.walk(self.source.tree)
+            for each in statements_in(self.source.tree.body)
         )
 
     def is_scaler_step(self, step: ast.stmt) -> bool:

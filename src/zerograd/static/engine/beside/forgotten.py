@@ -32,7 +32,7 @@ def forgotten(program: Program) -> Iterator[Finding]:
     text = unit.source.text
     if ".zero_grad(" not in text or ".backward(" not in text:
         return
-    stepping = (line for line in unit.source.lines if ".step" in line)  # looked for up to the first
+    stepping = map(unit.places.row, unit.places.rows(".step"))
     if any(not is_scheduler_name(name) for line in stepping for name in _STEPS.findall(line)):
         return  # most files
     if _OTHERWISE.search(text):

@@ -19,6 +19,7 @@ from zerograd.static.engine.identity.endings import leaves
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.shown import statement_of
 from zerograd.static.engine.text.classes import FunctionNode
+from zerograd.static.engine.text.places import has_row
 from zerograd.static.engine.text.stores import statements_in, targets
 
 if TYPE_CHECKING:
@@ -53,10 +54,10 @@ def kept_while_growing(program: Program) -> Iterator[Finding]:
     rows = unit.places.rows(".backward(")
     told: set[int] = set()
     for loop in unit.statements() if rows else ():
-        if not isinstance(loop, Round) or not any(
-            loop.lineno < row <= (loop.end_lineno or 0) for row in rows
-        ):
+        if not isinstance(loop, Round) or not has_row(rows, loop.lineno + 1, loop.end_lineno or 0):
             continue
+        if _CLEARS.search(unit.text_of(loop)):
+            continue  # most loops that go backward
         rounds = _Rounds(program, loop)
         for kept in rounds.kept():
             if kept.at.lineno not in told and not _is_measured(unit, loop, kept):
@@ -84,7 +85,7 @@ class _Rounds:
     def kept(self) -> Iterator[Kept]:
         """Yield the gradients that each round keeps after its own backward."""
         unit, loop = self._program.main, self._loop
-        if self.loss is None or leaves(unit, loop.body) or _CLEARS.search(unit.text_of(loop)):
+        if self.loss is None or leaves(unit, loop.body):
             return
         for each in self._body[self._body.index(self.loss) + 1 :]:
             if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):

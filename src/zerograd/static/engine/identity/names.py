@@ -142,7 +142,8 @@ class Names(Objects):
                 sub = self._other_unit(unit, f"{module}.{inner}".lstrip("."), level)
                 if sub is not None:
                     return Namespace(sub)
-            other = self._other_unit(unit, module, level, plain=_is_base_of_training(unit, name))
+            # Of the base of a class that steps the loop around it may be all that there is.
+            other = self._other_unit(unit, module, level, plain=name in unit.bases_of_training)
             if other is not None and other is not unit:
                 if not inner:
                     return Namespace(other)
@@ -189,15 +190,6 @@ class Names(Objects):
             return None
         source = self.project.find(unit.source, module, level, plain=plain, giving=giving)
         return self.unit(source) if source is not None else None
-
-
-def _is_base_of_training(unit: Unit, name: str) -> bool:
-    """Is it the base of a class that steps: the loop around that may stand there, and no more?"""
-    return any(
-        base.split("[", 1)[0].split(".", 1)[0] == name and unit.mentions(cls.node, ".step(")
-        for cls in unit.classes.values()
-        for base in cls.bases
-    )
 
 
 def _is_known(module: str, level: int, inner: str) -> bool:

@@ -227,8 +227,7 @@ class Objects(Naming, ABC):
         name = path.rsplit(".", 1)[-1].split("@", 1)[0].split("[", 1)[0]
         last = re.escape(name)
         text = frame.unit.source.text
-        handed = rf"scaler\w*\.(?:step|unscale_)\(\s*(?:[\w.]+\.)?{last}\s*[,)]"
-        if "scaler" in text and re.search(handed, text):
+        if name in frame.unit.receivers.by_scalers:
             return True
         if f"{name}.step(" not in text or not re.search(rf"\b{last}\.step\(\s*\)", text):
             return False

@@ -13,6 +13,7 @@ from zerograd.static.engine.text.companions import companions
 from zerograd.static.engine.text.leading import EVENT_WORDS, LeadingLines, documentation
 from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.places import Places, has_row
+from zerograd.static.engine.text.receivers import Receivers
 from zerograd.static.engine.text.stores import names_stored, statements_in
 from zerograd.static.engine.text.words import CLIPS
 from zerograd.static.engine.text.written import is_asked, is_set_back
@@ -26,13 +27,13 @@ _LOOPS = frozenset((ast.For, ast.While))
 _PLAINLY = re.compile(r"(?i)\b\w*loss\w*\.backward\(")
 _CLEARING = re.compile(r"zero_grads?\(|clear_grads?\(|\.grad(\.data)?(\s*=\s*None|\.zero_)")
 
-_ASKED_AS_NETWORK = re.compile(r"\.(\w+)\.(?:zero_grad|(?:named_)?parameters)\(")
-
 
 class Unit:
     """A module as the engine reads it."""
 
     __slots__ = (
+        "_bases_of_training",
+        "_before",
         "_changing",
         "_clears",
         "_companions",
@@ -46,10 +47,9 @@ class Unit:
         "_lines",
         "_loops",
         "_names",
-        "_networks",
         "_parts",
-        "_pieces",
         "_places",
+        "_receivers",
         "_statements",
         "_tallies",
         "_texts",
@@ -80,7 +80,7 @@ class Unit:
         self._statements: list[ast.AST] | None = None
         self._every_function: list[FunctionNode] | None = None
         self._loops: list[ast.For | ast.While] | None = None
-        self._pieces: dict[str, list[str]] = {}  # the text, cut where a sign stands
+        self._before: dict[str, frozenset[str]] = {}  # by a sign, the words that stand before it
         self._equalities: dict[int, ast.Compare | None] = {}
         self._tallies: dict[str, bool | None] = {}
         self._gathered: dict[str, bool] = {}
@@ -92,7 +92,8 @@ class Unit:
         self._leading: dict[tuple[str, ...], LeadingLines] = {}  # by the words of the events
         self._places: Places | None = None
         self._gradient_rows: list[int] | None = None
-        self._networks: frozenset[str] | None = None
+        self._receivers: Receivers | None = None
+        self._bases_of_training: frozenset[str] | None = None
         self._collect(source.tree.body)
 
     def close(self) -> None:
@@ -267,11 +268,12 @@ class Unit:
         return known
 
     def _is_before(self, name: str, sign: str) -> bool:
-        """Is `name` written before the sign anywhere? The text is cut at the sign once for all."""
-        pieces = self._pieces.get(sign)
-        if pieces is None:
-            pieces = self._pieces[sign] = self.source.text.split(sign)[:-1]
-        return any(piece.endswith(name) for piece in pieces)
+        """Is `name` written before the sign anywhere, or at the end of a longer name?"""
+        words = self._before.get(sign)
+        if words is None:
+            pieces = self.source.text.split(sign)[:-1]
+            words = self._before[sign] = frozenset(map(_last_word, pieces))
+        return any(word.endswith(name) for word in words)
 
     def parts_of(self, node: ast.AST) -> list[ast.AST]:
         """Return `node` and all expressions below it; a condition is looked at once a reading."""
@@ -295,13 +297,24 @@ class Unit:
         return text in (self._lines[first - 1] if first == last else self.text_of(node))
 
     @property
-    def networks(self) -> frozenset[str]:
-        """The names of parts that are networks: `D` by `m.D.parameters()`."""
-        if self._networks is None:
-            rows = {*self.places.rows("zero_grad"), *self.places.rows("parameters(")}
-            found = (_ASKED_AS_NETWORK.findall(self._lines[row - 1]) for row in rows)
-            self._networks = frozenset(name for names in found for name in names)
-        return self._networks
+    def receivers(self) -> Receivers:
+        """Whose methods are called in the file."""
+        if self._receivers is None:
+            self._receivers = Receivers(self.places)
+        return self._receivers
+
+    @property
+    def bases_of_training(self) -> frozenset[str]:
+        """The names that the bases of classes which step begin with: `trainers` of `trainers.A`."""
+        if self._bases_of_training is None:
+            steps = self.places.rows(".step(")
+            self._bases_of_training = frozenset(
+                base.split("[", 1)[0].split(".", 1)[0]
+                for cls in self.classes.values()
+                if has_row(steps, cls.node.lineno, _last(cls.node))
+                for base in cls.bases
+            )
+        return self._bases_of_training
 
     def mentions_gradient(self, node: ast.AST) -> bool:
         """Does an expression read some `.grad`? Few lines of a file do."""
@@ -360,6 +373,13 @@ class Unit:
             words,
             self.away() if self.away is not None else (),
         )
+
+
+def _last_word(text: str) -> str:
+    start = len(text)
+    while start and _is_word(text[start - 1]):
+        start -= 1
+    return text[start:]
 
 
 def _is_word(character: str) -> bool:

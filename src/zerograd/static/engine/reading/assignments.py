@@ -91,8 +91,7 @@ def _become_part(frame: Frame, target: ast.expr, name: str, value: Value) -> Non
     owner = peek(frame, target.value)
     if not isinstance(owner, Instance) or not frame.program.is_module(owner.cls):
         return
-    asked = rf"(?<![\w.]){name}\.(?:\w+\.)*(?:\w+_)?parameters\("
-    if re.search(asked, frame.unit.source.text):
+    if name in frame.unit.receivers.with_parameters:
         bind(frame, target, value)
         part = frame.program.attribute(frame, owner, target.attr)
         frame.locals[name] = part if isinstance(part, Module) else value

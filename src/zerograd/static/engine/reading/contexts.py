@@ -30,6 +30,7 @@ from zerograd.static.engine.identity.values import NOTHING, Several, Value
 from zerograd.static.engine.reading.binding import bind
 from zerograd.static.engine.reading.expressions import evaluate
 from zerograd.static.engine.reading.given import peek
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.words import words_of
 
 # what a test puts around statements that must fail
@@ -50,7 +51,7 @@ def _opened(frame: Frame, items: list[ast.withitem], read: Read) -> Block:
         return read(frame)
     item, rest = items[0], items[1:]
     outer, frame.out = frame.out, []
-    calls = [each for each in ast.walk(item.context_expr) if isinstance(each, ast.Call)]
+    calls = [each for each in parts_below(item.context_expr) if type(each) is ast.Call]
     frame.program.opened.update(map(id, calls))
     value = evaluate(frame, item.context_expr)
     entered = _call(frame, item.context_expr, value, "__enter__")

@@ -125,8 +125,10 @@ def _is_shared_out(function: Function, name: str) -> bool:
     Which of them a loss comes through, the network's own forward shows.
     """
     text = function.unit.text_of(function.node)
-    return f"{name}." in text and bool(
-        re.search(rf"(?<![\w.]){name}\.(?:\w+\.parameters|\w+_parameters)\(", text)
+    return (
+        f"{name}." in text
+        and "parameters(" in text
+        and bool(re.search(rf"(?<![\w.]){name}\.(?:\w+\.parameters|\w+_parameters)\(", text))
     )
 
 

@@ -273,7 +273,7 @@ def _unseen_method(
                 frame.emit(Haze(None, whole=True))  # a tape: what goes back by it, it may clear
         if name in LOOKUPS and isinstance(arguments.first(), Constant):
             return Named(f"{base.path}[{arguments.first().value!r}]")  # type: ignore[attr-defined]
-        if name in frame.unit.networks:  # ac.pi(obs), by ac.pi.parameters()
+        if name in frame.unit.receivers.networks:  # ac.pi(obs), by ac.pi.parameters()
             return forward(frame, frozenset((f"{base.path}.{name}",)), arguments)
         if arguments.optimizers() or arguments.has_modules():
             return unseen(frame, name, arguments, base)

@@ -32,9 +32,12 @@ class Places:
     def coded(self, word: str) -> Iterator[tuple[int, int]]:
         """Yield the same of what is code, and no comment or message."""
         for row, at in self.of(word):
-            start = self._starts[row - 1]
-            if not is_said(self.text[start : self._starts[row] - 1], at - start):
+            if not is_said(self.row(row), at - self._starts[row - 1]):
                 yield row, at
+
+    def row(self, number: int) -> str:
+        """Return one row, by its number from 1."""
+        return self.text[self._starts[number - 1] : self._starts[number] - 1]
 
     def rows(self, word: str) -> list[int]:
         """Return the rows that hold the word, in order."""

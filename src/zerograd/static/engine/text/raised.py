@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from zerograd.static.engine.text.classes import FunctionNode
+from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.engine.text.words import is_scaler_name
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def raised_in(function: FunctionNode | ast.Module, source: Source) -> Iterator[R
 
 def _those_that_know(scaler: str, source: Source) -> Iterator[str]:
     """Yield the functions that speak of a scaler, and so need not be handed it."""
-    for each in ast.walk(source.tree):
+    for each in statements_in(source.tree.body):
         if isinstance(each, FunctionNode):
             lines = source.lines[each.lineno - 1 : each.end_lineno]
             if any(scaler in line for line in lines):

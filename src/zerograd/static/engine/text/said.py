@@ -18,6 +18,8 @@ def is_said(line: str, column: int) -> bool:
     >>> is_said('print("no step")', 10), is_said('getattr(adam, "step")()', 15)
     (True, False)
     """
+    if '"' not in line and "'" not in line and "#" not in line:
+        return False  # most lines
     for found in _SAID.finditer(line):
         if found.start() > column:
             return False

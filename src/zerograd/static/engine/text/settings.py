@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _NAMES = frozenset(("opt", "opts"))
 # what an optimizer, or a wrapper around one, is asked for
@@ -30,8 +31,11 @@ def are_settings(text: str, path: str) -> bool:
     False
     """
     name = path.partition("[")[0].rsplit(".", 1)[-1].split("@", 1)[0]
-    if name not in _NAMES:
-        return False
+    return name in _NAMES and _are_asked_for(text, name)
+
+
+@lru_cache(maxsize=8)  # one file after the other
+def _are_asked_for(text: str, name: str) -> bool:
     asked = set(re.findall(rf"\b{name}\.(\w+)", text))
     if len(asked) > 1 and asked.isdisjoint(_OF_OPTIMIZERS):
         return True
