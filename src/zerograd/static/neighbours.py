@@ -43,6 +43,14 @@ class _Around(NamedTuple):
     clears: bool
 
 
+class _Place(NamedTuple):
+    """A project: such files in it, those of them that clear, and all their lines that import."""
+
+    around: list[_Around]
+    clearing: list[_Around]
+    imports: bytes
+
+
 class Neighbours:
     """The files around a source, in its project.
 
@@ -52,7 +60,7 @@ class Neighbours:
 
     def __init__(self, top: Callable[[str], str]) -> None:
         self._top = top
-        self._read: dict[str, list[_Around]] = {}
+        self._read: dict[str, _Place] = {}
         self._cleared_in: dict[tuple[str, str], bool] = {}
         self._called: dict[tuple[str, str], bool] = {}
         self._clear_for_others: dict[str, list[tuple[str, bytes]]] = {}
@@ -69,9 +77,12 @@ class Neighbours:
         parent = os.path.basename(os.path.dirname(own))
         # What every such file holds is asked first: the pattern of the import is slow.
         file, called, cls = stem.encode(), name.encode(), owner.encode()
+        place = self._place(os.path.dirname(own))
+        if file not in place.imports:
+            return False  # most files
         texts = [
             (each.imports, each.data)
-            for each in self._clearing(os.path.dirname(own))
+            for each in place.clearing
             if file in each.imports
             and called in each.data
             and cls in each.data
@@ -108,7 +119,7 @@ class Neighbours:
 
         return any(
             _UPDATES.search(part) and (calls(part) or not _STEPS.search(part))
-            for each in self._around(os.path.dirname(own))
+            for each in self._place(os.path.dirname(own)).around
             if word in each.data and each.path != own and _UPDATES.search(each.data)
             if calls(each.data)
             for part in _BETWEEN.split(each.data)
@@ -119,7 +130,9 @@ class Neighbours:
         own = os.path.abspath(source.path)
         word = name.encode()
         return any(
-            word in each.data for each in self._clearing(os.path.dirname(own)) if each.path != own
+            word in each.data
+            for each in self._place(os.path.dirname(own)).clearing
+            if each.path != own
         )
 
     def is_cleared_by_takers(self, source: Source, name: str) -> bool:
@@ -152,7 +165,7 @@ class Neighbours:
             written = b"def " + name.encode()  # asked first: far faster than the pattern
             known = any(
                 b"zero_grad" in body or b".grad = None" in body
-                for each in self._clearing(folder)
+                for each in self._place(folder).clearing
                 if written in each.data
                 for found in start.finditer(each.data)
                 for body in (
@@ -169,7 +182,7 @@ class Neighbours:
         if known is None:
             known = [
                 (each.path, part)
-                for each in self._clearing(folder)
+                for each in self._place(folder).clearing
                 for part in _parts_that_clear(each.data)
                 if b"backward(" not in part
             ]
@@ -182,19 +195,15 @@ class Neighbours:
         if key not in self._called:
             folder = os.path.dirname(own)
             call = re.compile(rb"(?<!def )(?<![\w.])%b\s*\(" % re.escape(name.encode()))
-            held = {each.path: each.data for each in self._around(folder)}  # asked first
+            held = {each.path: each.data for each in self._place(folder).around}  # asked first
             others = (path for path in _files(self._top(folder)) if path not in held)
             texts = chain(held.values(), filter(None, map(read_module, others)))
             word = name.encode()
             self._called[key] = any(word in text and call.search(text) for text in texts)
         return self._called[key]
 
-    def _clearing(self, folder: str) -> list[_Around]:
-        """Return the files around `folder` that clear gradients."""
-        return [each for each in self._around(folder) if each.clears]
-
-    def _around(self, folder: str) -> list[_Around]:
-        """Return the files around `folder` that clear gradients, or update a loss scaler."""
+    def _place(self, folder: str) -> _Place:
+        """Return what is around `folder`: the files that clear, or update a loss scaler."""
         top = self._top(folder)
         known = self._read.get(top)
         if known is not None:
@@ -207,8 +216,9 @@ class Neighbours:
             clears = b"zero_grad" in data or b".grad = None" in data
             if clears or (b"caler" in data and _UPDATES.search(data)):
                 found.append(_Around(path, data, _lines_with(b"import", data), clears))
-        self._read[top] = found
-        return found
+        imports = b"\n".join([each.imports for each in found if each.clears])
+        known = self._read[top] = _Place(found, [each for each in found if each.clears], imports)
+        return known
 
 
 def _files(top: str) -> Iterator[str]:
