@@ -15,10 +15,14 @@ from zerograd.lifecycle.state import INITIAL
 from zerograd.static.engine.flow.exclusive import Ruled
 from zerograd.static.engine.flow.points import (
     NO_LITERALS,
+    Change,
     Exits,
+    Literals,
     Pair,
     Point,
+    Side,
     assume,
+    changed,
     dropped,
     is_reachable,
     join,
@@ -29,6 +33,7 @@ from zerograd.static.engine.flow.points import (
     settle,
     told_off,
     without,
+    without_atoms,
 )
 from zerograd.static.engine.flow.rounds import NO_CYCLE, Cycle
 from zerograd.static.engine.flow.steppers import shared_buckets
@@ -83,6 +88,11 @@ class Flow:
         self._transitions = Transitions()
         self.states = self._transitions.states
         self._known: dict[tuple[int, frozenset[tuple[str, frozenset[Pair]]]], Point | None] = {}
+        self._sides: dict[int, Side] = {}  # by the literal that holds there
+        self._one_back: dict[frozenset[int], Change] = {}  # by the atoms that vary
+        self._without: dict[frozenset[int], Change] = {}  # by the atoms that are forgotten
+        self._of_this_round = of_this_round()
+        self._known_at: dict[int, frozenset[Literals]] = {}
         self._tries: list[list[Point | None]] = []  # the points seen in each `try` that is open
         self.reached: dict[int, dict[str, set[Pair]]] = {}
         self.end: Point | None = None  # where the root ends
@@ -101,6 +111,15 @@ class Flow:
         end = self._block(block, point, exits)
         self.end = join([end, *exits.returns])
         return self.end
+
+    def known_at(self, node: Happening) -> frozenset[Literals]:
+        """Return what is known where an event is reached, whatever its states: once all is run."""
+        known = self._known_at.get(id(node))
+        if known is None:
+            found = self.reached.get(id(node), {}).values()
+            known = frozenset(literals for pairs in found for _, literals in pairs)
+            self._known_at[id(node)] = known
+        return known
 
     def _block(self, block: Block, point: Point | None, exits: Exits) -> Point | None:
         for node in block:
@@ -213,8 +232,8 @@ class Flow:
         if atom is None:
             then, otherwise = point, point
         else:
-            then = assume(point, atom * 2 + 1, atom * 2)
-            otherwise = assume(point, atom * 2, atom * 2 + 1)
+            then = assume(point, self._side(atom * 2 + 1))
+            otherwise = assume(point, self._side(atom * 2))
         ruled = self._ruled.get(node.atom)
         if ruled is not None:
             then, otherwise = settle(then, ruled.then), settle(otherwise, ruled.otherwise)
@@ -224,6 +243,18 @@ class Flow:
                 self._block(node.otherwise, otherwise, exits) if is_reachable(otherwise) else None,
             ]
         )
+
+    def _side(self, holds: int) -> Side:
+        side = self._sides.get(holds)
+        if side is None:
+            side = self._sides[holds] = Side(holds)
+        return side
+
+    def _forget(self, atoms: frozenset[int]) -> Change:
+        change = self._without.get(atoms)
+        if change is None:
+            change = self._without[atoms] = without_atoms(atoms)
+        return change
 
     def _scope(self, node: Scope, point: Point, exits: Exits) -> Point | None:
         if id(node) in self._left_out:
@@ -256,8 +287,9 @@ class Flow:
             anywhere = self._present(anywhere, tuple(anywhere))
         atom = self._atoms.get(node.atom)
         if atom is not None:
-            end = assume(end, atom * 2, atom * 2 + 1) if end is not None else None
-            anywhere = assume(anywhere, atom * 2 + 1, atom * 2) if anywhere is not None else None
+            end = assume(end, self._side(atom * 2)) if end is not None else None
+            if anywhere is not None:
+                anywhere = assume(anywhere, self._side(atom * 2 + 1))
         if end is not None:
             end = self._block(node.otherwise, end, exits)
         ends = [end]
@@ -293,10 +325,12 @@ class Flow:
         once = self._onces.get(id(node), frozenset())
         over = frozenset(len(self._atoms) + atom for atom in once)  # that they have been true
         local = self._local.get(id(node), frozenset())
-        forgotten = varying | over | local
+        forget = self._forget(varying | over | local)
+        leave = self._forget(local)
         alone = frozenset(point) - shared_buckets(node) if node.shared else frozenset[str]()
         entered = {bucket: point[bucket] for bucket in alone}  # of another one in each round
-        point = self._entered(node, dropped(point, over) if over else point) | entered
+        point = dropped(point, self._forget(over)) if over else point
+        point = self._entered(node, point) | entered
         for reset in node.fresh:
             if isinstance(reset, Reset):
                 point = self._reset(reset, point)
@@ -313,14 +347,14 @@ class Flow:
                 break
             inner = Exits()
             end = self._block(node.body, now, inner)
-            exits.returns.extend(dropped(each, local) if local else each for each in inner.returns)
-            ends.extend(dropped(each, forgotten) for each in inner.breaks)
+            exits.returns.extend(dropped(each, leave) if local else each for each in inner.returns)
+            ends.extend(dropped(each, forget) for each in inner.breaks)
             back = join([end, *inner.continues])
             if back is None:
                 break
             if edges.last:
                 if number >= 3:
-                    ends.append(dropped(back, forgotten))
+                    ends.append(dropped(back, forget))
                 back = without(back, edges.last)  # no round comes after
             if once:
                 back = told_off(back, once, len(self._atoms))
@@ -330,7 +364,7 @@ class Flow:
             if later:
                 back = known(back, later)
             if number >= 3 and not node.endless:
-                ends.append(dropped(back, forgotten))
+                ends.append(dropped(back, forget))
             back |= entered
             place = number % len(cycle)
             if cycle[place]:
@@ -369,9 +403,12 @@ class Flow:
 
     def _turned(self, pairs: frozenset[Pair], varying: frozenset[int]) -> frozenset[Pair]:
         """The next iteration: what may change is forgotten, but for its last truth."""
-        found = frozenset([(number, one_back(literals, varying)) for number, literals in pairs])
+        change = self._one_back.get(varying)
+        if change is None:
+            change = self._one_back[varying] = one_back(varying)
+        found = changed(pairs, change)
         if len(found) > MOST_PAIRS:
-            found = frozenset([(number, of_this_round(literals)) for number, literals in found])
+            found = changed(found, self._of_this_round)
         if len(found) > MOST_PAIRS:
             found = frozenset((number, NO_LITERALS) for number, _ in found)
         return found

@@ -49,7 +49,6 @@ class Meetings:
         key = (id(node), fixed)
         under = self._under.get(key)
         if under is None:
-            reached = self._flow.reached.get(id(node), {}).values()
-            under = {literals & fixed for pairs in reached for _, literals in pairs}
+            under = {literals & fixed for literals in self._flow.known_at(node)}
             self._under[key] = under
         return under

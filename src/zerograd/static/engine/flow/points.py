@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 
 Literals = frozenset[int]  # atom number * 2, plus 1 where it is true
 Pair = tuple[int, Literals]  # state number and literals
@@ -12,38 +11,59 @@ Point = dict[str, frozenset[Pair]]  # bucket -> pairs
 NO_LITERALS: Literals = frozenset()
 
 
-# Literals are few, and the same ones come in every program.
-_remembered = lru_cache(maxsize=65_536)
+class Change(dict[Literals, Literals]):
+    """What becomes of literals: worked out once for each set, since few come in many pairs."""
+
+    __slots__ = ("_become",)
+
+    def __init__(self, become: Callable[[Literals], Literals]) -> None:
+        self._become = become
+
+    def __missing__(self, literals: Literals) -> Literals:
+        found = self[literals] = self._become(literals)
+        return found
 
 
-@_remembered
-def _with(literals: Literals, holds: int) -> Literals:
-    return literals | {holds}
+def without_atoms(gone: frozenset[int]) -> Change:
+    """Forget what is known of some atoms."""
+    return Change(lambda known: frozenset(each for each in known if _atom(each) not in gone))
 
 
-@_remembered
-def _without(literals: Literals, varying: frozenset[int]) -> Literals:
-    return frozenset(each for each in literals if _atom(each) not in varying)
-
-
-@_remembered
-def one_back(literals: Literals, varying: frozenset[int]) -> Literals:
-    """Return the literals in the next iteration: what may change is known as it was one back.
+def one_back(varying: frozenset[int]) -> Change:
+    """Give the literals in the next iteration: what may change is known as it was one back.
 
     A negative literal tells the truth of an atom one iteration back. One of a loop around this
     one stays: its iteration is the same.
     """
-    return frozenset(
-        -each - 1 if each >= 0 and each // 2 in varying else each
-        for each in literals
-        if each >= 0 or _atom(each) not in varying
+    return Change(
+        lambda known: frozenset(
+            -each - 1 if each >= 0 and each // 2 in varying else each
+            for each in known
+            if each >= 0 or _atom(each) not in varying
+        )
     )
 
 
-@_remembered
-def of_this_round(literals: Literals) -> Literals:
-    """Return the literals without what was true one iteration back."""
-    return frozenset(each for each in literals if each >= 0)
+def of_this_round() -> Change:
+    """Forget what was true one iteration back."""
+    return Change(lambda known: frozenset(each for each in known if each >= 0))
+
+
+class Side(dict[Literals, Literals | None]):
+    """One side of a branch: what is known there of what was known before; None: not reached."""
+
+    __slots__ = ("_fails", "_holds")
+
+    def __init__(self, holds: int) -> None:
+        self._holds = holds
+        self._fails = holds ^ 1
+
+    def __missing__(self, literals: Literals) -> Literals | None:
+        found = None
+        if self._fails not in literals:
+            found = literals if self._holds in literals else literals | {self._holds}
+        self[literals] = found
+        return found
 
 
 def moved(pairs: frozenset[Pair], move: Callable[[int], int]) -> frozenset[Pair]:
@@ -58,15 +78,11 @@ def _atom(literal: int) -> int:
     return (literal if literal >= 0 else -literal - 1) // 2
 
 
-def assume(point: Point, holds: int, fails: int) -> Point:
+def assume(point: Point, side: Side) -> Point:
     """Return the pairs on one side of a branch, which then know that side."""
     return {
         bucket: frozenset(
-            [
-                (number, literals if holds in literals else _with(literals, holds))
-                for number, literals in pairs
-                if fails not in literals
-            ]
+            [(number, known) for number, literals in pairs if (known := side[literals]) is not None]
         )
         for bucket, pairs in point.items()
     }
@@ -122,12 +138,14 @@ def is_reachable(point: Point) -> bool:
     return not point or any(point.values())
 
 
-def dropped(point: Point, varying: frozenset[int]) -> Point:
+def changed(pairs: frozenset[Pair], change: Change) -> frozenset[Pair]:
+    """Return the pairs with what becomes of their literals."""
+    return frozenset([(number, change[literals]) for number, literals in pairs])
+
+
+def dropped(point: Point, change: Change) -> Point:
     """After a loop its own conditions say nothing any more."""
-    return {
-        bucket: frozenset([(number, _without(literals, varying)) for number, literals in pairs])
-        for bucket, pairs in point.items()
-    }
+    return {bucket: changed(pairs, change) for bucket, pairs in point.items()}
 
 
 def join(points: Sequence[Point | None]) -> Point | None:

@@ -59,22 +59,19 @@ class Steppers:
                 continue
             if each.optimizer.key == owner and guard in each.guards | each.behind:
                 number = next(n for n, key in self._keys.items() if key == guard)
-                reached = self._flow.reached.get(id(each), {}).values()
-                true = any(number * 2 + 1 in literals for pairs in reached for _, literals in pairs)
-                return int(true)
+                return int(any(number * 2 + 1 in known for known in self._flow.known_at(each)))
         return 1
 
     def _steps_anyway(self, owner: str, guard: str) -> bool:
         """Does another one step on it in rounds of both kinds? Then this one sits out some."""
         number = next(n for n, key in self._keys.items() if key == guard)
-        sides: set[bool] = set()
-        for each in self._buckets.happenings:
-            if each.kind is not EventKind.STEP or each.event is None or each.event.owner != owner:
-                continue
-            for pairs in self._flow.reached.get(id(each), {}).values():
-                for _, literals in pairs:
-                    sides |= {bool(t) for t in (0, 1) if number * 2 + 1 - t not in literals}
-        return len(sides) == 2
+        met = {
+            literals
+            for each in self._buckets.happenings
+            if each.kind is EventKind.STEP and each.event is not None and each.event.owner == owner
+            for literals in self._flow.known_at(each)
+        }
+        return all(any(side not in each for each in met) for side in (number * 2, number * 2 + 1))
 
     def _takes_turns(self, owner: str, guard: str) -> bool:
         """Does another optimizer step in just those rounds in which this one does not?"""
@@ -83,9 +80,8 @@ class Steppers:
         sides: dict[tuple[str, Loop | None], set[frozenset[int]]] = {}
         for each in self._buckets.happenings:
             if each.kind is EventKind.STEP and each.optimizer is not None:
-                reached = self._flow.reached.get(id(each), {}).values()
                 sides.setdefault((each.optimizer.key, each.loop), set()).update(
-                    literals.intersection(both) for pairs in reached for _, literals in pairs
+                    literals.intersection(both) for literals in self._flow.known_at(each)
                 )
         return any(
             name != owner and mine == {frozenset((own ^ 1,))}

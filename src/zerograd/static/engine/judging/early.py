@@ -150,17 +150,20 @@ class EarlyClears(InnerClears):
 
     def _sides(self, nodes: Iterable[Happening], number: int) -> set[int]:
         """Return on which sides of a condition these events are reached."""
-        reached = [self._flow.reached.get(id(each), {}) for each in nodes]
-        met = {literals for each in reached for pairs in each.values() for _, literals in pairs}
-        return {side for side in (number * 2, number * 2 + 1) for each in met if side in each}
+        return {
+            side
+            for node in nodes
+            for each in self._flow.known_at(node)
+            for side in (number * 2, number * 2 + 1)
+            if side in each
+        }
 
     def _skipped(self, losses: list[Happening], skips: frozenset[str]) -> frozenset[int]:
         """Return what is known of a round one iteration back that did not come to its loss."""
         met = {
             literal
             for loss in losses
-            for pairs in self._flow.reached.get(id(loss), {}).values()
-            for _, literals in pairs
+            for literals in self._flow.known_at(loss)
             for literal in literals
         }
         return frozenset(
@@ -223,8 +226,7 @@ class EarlyClears(InnerClears):
 
     def _comes_with_the_step(self, node: Happening, literal: int) -> bool:
         """Is it reached only where the owner steps in the same round?"""
-        reached = self._flow.reached[id(node)].values()
-        return all(literal in literals for pairs in reached for _, literals in pairs)
+        return all(literal in literals for literals in self._flow.known_at(node))
 
     def _fills_after(self, clear: Happening, owner: str, guard: str) -> bool:
         """Does the loss of every round come after the clear, and before the step?

@@ -274,14 +274,10 @@ def is_clipped_scaled(clip: Happening, buckets: Buckets, flow: Flow) -> bool:
 
 def are_on_one_way(one: Happening, other: Happening, flow: Flow) -> bool:
     """May both happen in one round, for all that the conditions around them say?"""
-    mine, theirs = (
-        {literals for pairs in flow.reached.get(id(node), {}).values() for _, literals in pairs}
-        for node in (one, other)
-    )
     return any(
         all(literal ^ 1 not in there for literal in here if literal >= 0)
-        for here in mine
-        for there in theirs
+        for here in flow.known_at(one)
+        for there in flow.known_at(other)
     )
 
 

@@ -240,7 +240,7 @@ def _fixed(program: Program, buckets: Buckets, atoms: dict[str, int]) -> set[int
 
 def _may_never_run(clear: Happening, steps: list[Happening], flow: Flow, fixed: set[int]) -> bool:
     """Is there a fixed condition without which no step is reached, but the clear is?"""
-    if not any(_literals(step, flow) for step in steps):
+    if not any(map(flow.known_at, steps)):
         return True  # behind a jump that always comes first
     return bool(_needed(clear, steps, flow, fixed))
 
@@ -249,11 +249,11 @@ def _needed(
     clear: Happening, steps: list[Happening], flow: Flow, fixed: set[int]
 ) -> frozenset[int]:
     """Return the fixed conditions without which no step is reached, but the clear is."""
-    paths = [path for step in steps for path in _literals(step, flow)]
+    paths = [path for step in steps for path in flow.known_at(step)]
     if not paths:
         return frozenset()
     needed = {each for each in frozenset.intersection(*paths) if each >= 0 and each // 2 in fixed}
-    cleared = _literals(clear, flow)
+    cleared = flow.known_at(clear)
     return frozenset(each for each in needed if any(each not in path for path in cleared))
 
 
@@ -262,11 +262,6 @@ def _is_without_scheduler(literal: int, program: Program, atoms: dict[str, int])
     key = next(key for key, number in atoms.items() if number == literal // 2)
     atom = program.atoms.get(key)
     return atom is not None and literal % 2 == 0 and is_scheduler_name(atom.text)
-
-
-def _literals(node: Happening, flow: Flow) -> list[frozenset[int]]:
-    found = flow.reached.get(id(node), {}).values()
-    return [literals for pairs in found for _, literals in pairs]
 
 
 def _measures(text: str) -> bool:

@@ -148,8 +148,7 @@ def windows(
                 if each.kind is EventKind.STEP
                 and each.optimizer is step.optimizer
                 and each.loop is step.loop
-                for pairs in flow.reached.get(id(each), {}).values()
-                for _, literals in pairs
+                for literals in flow.known_at(each)
             ]
             asked = {number * 2, number * 2 + 1}
             sides = {number * 2 + 1 in literals for literals in reached}
@@ -242,11 +241,7 @@ def is_divided_by(step: Happening, size_text: str) -> bool:
 
 def _side(node: Happening, number: int, flow: Flow) -> bool | None:
     """Return the truth of a condition with which a node is reached, if it is one only."""
-    truths = {
-        number * 2 + 1 in literals
-        for pairs in flow.reached.get(id(node), {}).values()
-        for _, literals in pairs
-    }
+    truths = {number * 2 + 1 in literals for literals in flow.known_at(node)}
     return truths.pop() if len(truths) == 1 else None
 
 

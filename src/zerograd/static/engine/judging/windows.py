@@ -159,8 +159,7 @@ def _wrong_clears(
                     and isinstance(modulo, ast.BinOp)
                     and window.text(modulo) == window.text(window.modulo)
                 )
-                reached = flow.reached.get(id(clear), {}).values()
-                if same and all(number * 2 + 1 in each for pairs in reached for _, each in pairs):
+                if same and all(number * 2 + 1 in each for each in flow.known_at(clear)):
                     yield _never_of_one(window, test)
 
 

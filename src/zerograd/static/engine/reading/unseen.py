@@ -103,10 +103,11 @@ def _may_cut(frame: Frame, keys: frozenset[str], arguments: Arguments) -> frozen
     if not frame.program.has_several_optimizers or not are_apart(arguments):
         return frozenset()
     names = [re.escape(spelled(key).rsplit(".", 1)[-1]) for key in keys]
-    known = rf"(?m)^[ \t]*[\w.]*\b(?:{'|'.join(names)})\s*=\s*(?:torch\.)?nn\.\w+Loss\("
     if not all(map(is_loss_name, keys)) and not all(map(_compares, keys)):
         return frozenset()
-    if re.search(known, frame.unit.source.text):
+    known = re.compile(rf"[ \t]*[\w.]*\b(?:{'|'.join(names)})\s*=\s*(?:torch\.)?nn\.\w+Loss\(")
+    places = frame.unit.places
+    if any(known.match(places.row(row)) for row in places.rows("Loss(")):
         return frozenset()
     return frozenset[str]().union(*_outputs(arguments))
 

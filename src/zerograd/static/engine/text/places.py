@@ -13,21 +13,26 @@ from zerograd.static.engine.text.said import is_said
 class Places:
     """The text of a file, and the rows in which words occur."""
 
-    __slots__ = ("_rows", "_starts", "text")
+    __slots__ = ("_found", "_rows", "_starts", "text")
 
     def __init__(self, lines: list[str]) -> None:
         self.text = "\n".join(lines)
         ends = accumulate(map(len, lines), initial=0)
         self._starts = [end + row for row, end in enumerate(ends)]  # where each row begins
+        self._found: dict[str, list[tuple[int, int]]] = {}
         self._rows: dict[str, list[int]] = {}
 
-    def of(self, word: str) -> Iterator[tuple[int, int]]:
-        """Yield the row, from 1, and the place in the text of each time that `word` is written."""
-        text, starts = self.text, self._starts
-        at = text.find(word)
-        while at >= 0:
-            yield bisect_right(starts, at), at
-            at = text.find(word, at + 1)
+    def of(self, word: str) -> list[tuple[int, int]]:
+        """Return the row, from 1, and the place in the text of each time that `word` is written."""
+        found = self._found.get(word)
+        if found is None:
+            found = self._found[word] = []
+            text, starts = self.text, self._starts
+            at = text.find(word)
+            while at >= 0:
+                found.append((bisect_right(starts, at), at))
+                at = text.find(word, at + 1)
+        return found
 
     def coded(self, word: str) -> Iterator[tuple[int, int]]:
         """Yield the same of what is code, and no comment or message."""
