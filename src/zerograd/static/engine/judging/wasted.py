@@ -57,14 +57,15 @@ def wasted(buckets: Buckets, flow: Flow, told: Collection[Finding]) -> Iterator[
     spoken = {each.owner for each in told if each.certain}
     used: set[str] | None = None
     for loss in losses:
-        pair = _cleared_and_stepped(loss, losses, buckets)
+        filled = _surely_filled(loss, losses, buckets)
+        pair = _cleared_and_stepped(loss, filled, losses, buckets)
         if pair is None:
             continue
         used = _used(buckets, flow) if used is None else used
         clear, step = pair
         if _id_of(loss) in used or name_of(step) in spoken:
             continue
-        if _is_found(loss, clear, flow) and not _is_for_reading(loss):
+        if _is_found(loss, filled, clear, flow) and not _is_for_reading(loss):
             yield _finding(loss, clear, step, buckets)
             return
 
@@ -82,13 +83,11 @@ def _is_plain(each: Happening) -> bool:
 
 
 def _cleared_and_stepped(
-    loss: Happening, losses: list[Happening], buckets: Buckets
+    loss: Happening, filled: set[str], losses: list[Happening], buckets: Buckets
 ) -> tuple[Happening, Happening] | None:
     """Return the clear after a loss, round the loop if need be, and a step on all that it fills."""
-    assert loss.event is not None and loss.loop is not None
-    filled = set(loss.event.buckets)
-    keys = loss.keys or ()
-    if not filled or not all(any(touches(key, bucket) for key in keys) for bucket in filled):
+    assert loss.loop is not None
+    if not filled:
         return None  # it may well be about something else
     here = [
         each
@@ -127,6 +126,32 @@ def _cleared_and_stepped(
     around = around[: around.index(nearest)]
     apart = _others_have_their_own(around) and not _is_handed_on(loss, nearest, step)
     return (nearest, step) if apart else None
+
+
+def _surely_filled(loss: Happening, losses: list[Happening], buckets: Buckets) -> set[str]:
+    """Return what a loss fills, where that is known: by its networks, or by a loss like it.
+
+    Nobody sees what `train(net, opt)` has in its optimizer. A loss through the very same networks
+    that comes after this one is what a step is for; then this one fills the same.
+    """
+    assert loss.event is not None
+    filled, keys = set(loss.event.buckets), loss.keys or ()
+    if all(any(touches(key, bucket) for key in keys) for bucket in filled):
+        return filled
+    owners = {
+        owner
+        for each in losses[losses.index(loss) + 1 :]
+        if each.keys == loss.keys and each.event is not None
+        for owner in each.event.fills
+    }
+    if len(owners) != 1:
+        return set()
+    return {
+        bucket
+        for each in buckets.happenings
+        if each.kind is EventKind.STEP and each.event is not None and each.event.owner in owners
+        for bucket in each.event.buckets
+    } & filled
 
 
 def _others_have_their_own(around: list[Happening]) -> bool:
@@ -186,10 +211,10 @@ def _states(node: Happening, buckets: Collection[str], flow: Flow) -> Iterator[B
             yield flow.states[number][0]
 
 
-def _is_found(loss: Happening, clear: Happening, flow: Flow) -> bool:
+def _is_found(loss: Happening, filled: set[str], clear: Happening, flow: Flow) -> bool:
     """Does the clear find it in all that it fills, and nothing there that cannot be told?"""
     assert loss.event is not None
-    for bucket in loss.event.buckets:
+    for bucket in filled:
         states = list(_states(clear, (bucket,), flow))
         if any(each.unknown for each in states):
             return False
