@@ -657,6 +657,37 @@ def train(net, opt, data, accum):
     assert not advice(of_apex, "net.disable_allreduce()")
 
 
+@pytest.mark.parametrize(
+    ("inside", "told"),
+    [
+        ("loss.backward()", True),
+        ("scaler.scale(loss / 4).backward()", True),
+        ("if scaler:\n                    loss.backward()", True),
+        ("net(x).sum().backward()", False),
+        ("loss = net(x).sum()\n                loss.backward()", False),
+    ],
+)
+def test_a_no_sync_around_a_backward_alone_keeps_nothing_back(inside: str, told: bool) -> None:
+    source = f"""\
+from torch.nn.parallel import DistributedDataParallel as DDP
+def train(net, opt, data, scaler):
+    net = DDP(net)  # without no_sync() every backward is exchanged
+    for i, x in enumerate(data):
+        loss = net(x).sum() / 4
+        if (i + 1) % 4 == 0:
+            loss.backward()
+            opt.step()
+            opt.zero_grad()
+        else:
+            with net.no_sync():
+                {inside}
+"""
+    found = zerograd.check_source(source, "a.py", select=["ZG505"])
+    assert [(each.spot.line, each.advice) for each in found] == (
+        [(11, "run the forward inside net.no_sync() as well")] if told else []
+    )
+
+
 def test_an_update_between_an_unscale_and_its_step_has_it_unscale_twice() -> None:
     loop = """\
 class Trainer:

@@ -101,7 +101,7 @@ class Opposed:
             for each in state.contributions
             if owner in each.fills and owner not in each.used_by
         ]
-        if not any(each.fills - {owner} for each in held):
+        if not any(_others(each, owner) for each in held):
             return None  # neither is another's loss
         mine = self._names_of(step)
         for first, second in combinations(held, 2):
@@ -112,7 +112,7 @@ class Opposed:
             if added:
                 return Opposition(first, second, ADDED, {"output": added})
         for each in held:
-            key = (each.spot, each.fills, owner)
+            key = (each.spot, _others(each, owner), owner)
             if key not in self._sums:
                 self._sums[key] = self._within(each, owner, mine)
             told = self._sums[key]
@@ -145,7 +145,7 @@ class Opposed:
         loss = loss_of(backward.node) if backward is not None else None
         if backward is None or loss is None:
             return None
-        for other in sorted(held.fills - {owner}):
+        for other in sorted(_others(held, owner)):
             made_by = {_last(each) for each in self._buckets.holdings[other]}
             if made_by & mine or not self._steps_on(other, held):
                 continue  # one network, or a loss that is the owner's alone
@@ -179,7 +179,7 @@ class Opposed:
                 return ""
             given = self._given(backward)
             named.extend((term, given) for term in terms_of(loss, given))
-        for other in sorted((first.fills | second.fills) - {owner}):
+        for other in sorted(_others(first, owner) | _others(second, owner)):
             made_by = {_last(each) for each in self._buckets.holdings[other]}
             if made_by & mine or not any(self._steps_on(other, each) for each in (first, second)):
                 continue
@@ -214,6 +214,11 @@ class Opposed:
         if key not in self._scopes:
             self._scopes[key] = assignments_around(backward)
         return self._scopes[key]
+
+
+def _others(held: Contribution, owner: str) -> frozenset[str]:
+    """Return the other optimizers whose networks it filled, though they have cleared by now."""
+    return (held.fills | held.used_by) - {owner}
 
 
 def _contest(

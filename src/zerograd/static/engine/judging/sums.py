@@ -72,6 +72,9 @@ def _named(
     if isinstance(node, ast.UnaryOp):
         yield from _named(node.operand, given, names, depth)
         return
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        yield from _named(node.left, given, names, depth)  # by the size of a window, say
+        return
     values: list[ast.expr] = []
     if isinstance(node, ast.Name | ast.Attribute) and depth < _DEEPEST:
         names = (*names, path_of(node))

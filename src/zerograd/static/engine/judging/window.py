@@ -232,6 +232,16 @@ def flushes_by_number(window: Window) -> bool:
     )
 
 
+def looks_like_a_window(window: Window) -> bool:
+    """Is it cleared where it is stepped, or the divisor named as a number of micro-batches?"""
+    if window.cleared:
+        return True
+    divisor = window.text(window.divisor)
+    named = re.search(r"acc|grad|micro|update|iter_size", divisor, re.IGNORECASE)
+    text = window.step.loop.text if window.step.loop is not None else ""
+    return bool(named) or bool(re.search(rf"(?<!/)/=?\s*{re.escape(divisor)}\b", text))
+
+
 def is_divided_by(step: Happening, size_text: str) -> bool:
     """Does the loop divide something, a loss one would think, by the size of the window?"""
     size = re.escape(size_text)

@@ -21,7 +21,16 @@ def counter_of(loop: Loop) -> tuple[str, int] | None:
     """Return a loop's counting variable and where it starts, if the loop counts."""
     if not isinstance(loop.node, ast.For) or not isinstance(loop.over, ast.Call):
         return None
-    call, target = loop.over, loop.node.target
+    found = _counted_by_its_head(loop.node.target, loop.over)
+    if found is None:
+        return None
+    name, start = found
+    moved = _moved_on(loop.node.body, name)
+    return None if moved is None else (name, start + moved)
+
+
+def _counted_by_its_head(target: ast.expr, call: ast.Call) -> tuple[str, int] | None:
+    """Return what a loop's head counts, and from where."""
     name = call.func.id if isinstance(call.func, ast.Name) else ""
     if name in ("tqdm", "trange") and call.args and isinstance(call.args[0], ast.Call):
         call = call.args[0]
@@ -39,6 +48,38 @@ def counter_of(loop: Loop) -> tuple[str, int] | None:
     if isinstance(start, ast.BinOp) and isinstance(start.op, ast.Add):
         start = start.right  # `done + 1`: counted on from what was done before
     return (first.id, start.value) if is_number(start) else None  # type: ignore[attr-defined]
+
+
+def _moved_on(body: list[ast.stmt], name: str) -> int | None:
+    """Return how much each round adds to its number before anything reads it, if that is known.
+
+    `for i, x in enumerate(data): i += 1` counts from one, whatever its head says.
+    """
+    stored = [each for each in targets(body) if isinstance(each, ast.Name) and each.id == name]
+    if not stored:
+        return 0
+    for part in body:
+        added = _added_to(part, name)
+        if added is not None:
+            return added if len(stored) == 1 else None
+        if any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(part)):
+            return None
+    return None
+
+
+def _added_to(part: ast.stmt, name: str) -> int | None:
+    """Return what a statement adds to a name: `n += 1`, or `n = n + 1`."""
+    to: ast.expr
+    if isinstance(part, ast.AugAssign):
+        to, by, added = part.target, part.op, part.value
+    elif isinstance(part, ast.Assign) and isinstance(part.value, ast.BinOp):
+        to, by, added = part.targets[0], part.value.op, part.value.right
+        if not isinstance(part.value.left, ast.Name) or part.value.left.id != name:
+            return None
+    else:
+        return None
+    own = isinstance(to, ast.Name) and to.id == name and isinstance(by, ast.Add)
+    return added.value if own and is_number(added) else None  # type: ignore[attr-defined]
 
 
 def is_number(node: ast.expr) -> bool:

@@ -38,3 +38,13 @@ def is_of_one(node: ast.expr) -> bool:
         and isinstance(node.right, ast.Constant)
         and node.right.value == 1
     )
+
+
+def asks_for(test: ast.expr, remainder: int) -> bool:
+    """Is it `… == remainder`?"""
+    return (
+        isinstance(test, ast.Compare)
+        and isinstance(test.ops[0], ast.Eq)
+        and isinstance(test.comparators[0], ast.Constant)
+        and test.comparators[0].value == remainder
+    )
