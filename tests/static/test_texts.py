@@ -51,6 +51,34 @@ def train(net, opt, data, accum):
     )
 
 
+@pytest.mark.parametrize(("before", "lines"), [("pass", [7]), ("scaler.update()", [])])
+def test_a_round_left_between_its_unscale_and_its_update_is_told_within_another_question(
+    before: str, lines: list[int]
+) -> None:
+    found = zerograd.check_source(
+        f"""\
+import torch
+from settings import CHECKS
+def train(net, opt, scaler, data):
+    for x in data:
+        loss = net(x).sum()
+        scaler.scale(loss).backward()
+        scaler.unscale_(opt)
+        if CHECKS:
+            if torch.isnan(loss):
+                {before}
+                opt.zero_grad()
+                continue
+        scaler.step(opt)
+        scaler.update()
+        opt.zero_grad()
+""",
+        "a.py",
+    )
+    assert [each.spot.line for each in found if each.certain] == lines
+    assert all(each.rule.code == "ZG302" for each in found)
+
+
 def test_an_update_that_a_bad_norm_skips_is_asked_for_there() -> None:
     finding = only("""\
 def train(net, opt, data):

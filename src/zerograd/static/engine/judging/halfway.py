@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
@@ -12,6 +12,7 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.rules.missing_scaler_update import in_window, where_skipped
 from zerograd.static.engine.identity.ir import Happening
 from zerograd.static.engine.judging.telling import scaler_at
+from zerograd.static.engine.text.stores import names_stored
 
 if TYPE_CHECKING:
     from zerograd.static.engine.flow.buckets import Buckets
@@ -44,6 +45,36 @@ def is_called_off(unscale: Happening, buckets: Buckets, program: Program) -> boo
     )
 
 
+def is_left_by_a_jump(unscale: Happening, buckets: Buckets) -> bool:
+    """Does a `continue` leave the round between it and its update, whatever is asked around that?
+
+    `if checking: if isnan(loss): continue` is there to be taken, and the next round unscales again.
+    """
+    loop = unscale.loop.node if unscale.loop is not None else None
+    updates = [each.spot.line for each in _updates_after(unscale, buckets)]
+    if not isinstance(loop, ast.For | ast.While) or not updates:
+        return False
+    stored = names_stored(loop.body)
+    return any(
+        any(isinstance(each, ast.Name) and each.id in stored for each in ast.walk(test))
+        and unscale.spot.line < test.lineno
+        and not any(test.lineno < line < jump.lineno for line in updates)
+        and jump.lineno < max(updates)
+        for test, jump in _jumps(loop.body)
+    )
+
+
+def _jumps(body: list[ast.stmt]) -> Iterator[tuple[ast.expr, ast.Continue]]:
+    """Yield each `continue` of a loop, with the innermost test that it stands under."""
+    for part in body:
+        if isinstance(part, ast.If):
+            for each in part.body:
+                if isinstance(each, ast.Continue):
+                    yield part.test, each
+            yield from _jumps(part.body)
+            yield from _jumps(part.orelse)
+
+
 def told_of_condition(
     finding: Finding, unscale: Happening, buckets: Buckets, program: Program
 ) -> Finding:
@@ -51,7 +82,8 @@ def told_of_condition(
     updates = _updates_after(unscale, buckets)
     scaler = scaler_at(unscale, unscale.scaler)
     if not updates or not all(_around(each) - _around(unscale) for each in updates):
-        return finding
+        left = is_left_by_a_jump(unscale, buckets)
+        return where_skipped(finding, scaler) if left else finding
     if not all(_counters(each, unscale, program) for each in updates):
         return where_skipped(finding, scaler)
     clips = any(

@@ -28,6 +28,7 @@ from zerograd.static.engine.judging.early import CLEAR_AFTER, CLEARED_LAST
 from zerograd.static.engine.judging.emptiness import NEEDS_CERTAINTY, is_open
 from zerograd.static.engine.judging.halfway import (
     is_called_off,
+    is_left_by_a_jump,
     is_second_of_a_round,
     may_be_updated,
     stepped_past,
@@ -200,6 +201,7 @@ class Judgement(Leaks):
                 node, self._buckets, self._program, self._varies_at(node)
             )
             sure = sure or is_called_off(node, self._buckets, self._program)
+            sure = sure or is_left_by_a_jump(node, self._buckets)
             found = told_of_condition(found, node, self._buckets, self._program)
             yield replace(found, certain=sure and not (is_second or self._is_doubted(node)))
 
