@@ -1,4 +1,4 @@
-"""An optimizer moves a weight of the loss itself, by a rule that asks for no gradient: it only grows."""
+"""An optimizer moves a weight of the loss itself, by a rule that asks for no gradient: it grows."""
 
 import torch
 
