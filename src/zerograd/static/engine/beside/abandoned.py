@@ -15,7 +15,8 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.acting import acts
 from zerograd.static.engine.identity.frame import path_of
-from zerograd.static.engine.judging.unused import NEVER_STEPPED, is_used
+from zerograd.static.engine.judging.handovers import is_used
+from zerograd.static.engine.judging.unused import NEVER_STEPPED
 from zerograd.static.engine.text.places import has_row
 from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.engine.text.words import is_optimizer_name, is_scheduler_name, words_of

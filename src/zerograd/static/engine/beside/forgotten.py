@@ -11,7 +11,7 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.unit import Unit
-from zerograd.static.engine.judging.unused import is_used
+from zerograd.static.engine.judging.handovers import is_used
 from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.words import is_optimizer_class, is_scheduler_name
 

@@ -12,7 +12,7 @@ from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.taken import takes
 from zerograd.static.engine.identity.unit import Unit
-from zerograd.static.engine.judging.unused import is_used
+from zerograd.static.engine.judging.handovers import is_used
 from zerograd.static.engine.text.classes import ClassUnit, FunctionNode
 from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.engine.text.words import (

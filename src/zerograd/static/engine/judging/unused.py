@@ -6,35 +6,25 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.flow.filled import is_filled, without_comments
-from zerograd.static.engine.identity.elsewhere import asks_above
-from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import FILLS, Happening
 from zerograd.static.engine.identity.keys import touches
 from zerograd.static.engine.identity.shown import code_of, in_rounds, name_of
 from zerograd.static.engine.identity.taken import is_taken_by_hand
+from zerograd.static.engine.judging.handovers import Handed, handed_on, last_part
 from zerograd.static.engine.judging.heirs import asks_heirs
-from zerograd.static.engine.text.classes import FunctionNode
-from zerograd.static.engine.text.stores import statements_in
-from zerograd.static.engine.text.words import is_scheduler_name, words_of
+from zerograd.static.engine.text.words import is_scheduler_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.flow.buckets import Buckets
     from zerograd.static.engine.flow.flow import Flow
     from zerograd.static.engine.reading.program import Program
 
-# what can be done with an optimizer that does not step it
-_HARMLESS = frozenset(
-    ("zero_grad", "param_groups", "state_dict", "load_state_dict", "add_param_group", "scaler")
-)
-# methods that may be handed an optimizer, some of which give it back
-_NO_STEP = frozenset(("unscale_", "unscale", "prepare", "setup_optimizers", "prepare_optimizer"))
 _MEASURING = re.compile(
     r"timeit|perf_counter|synchronize\(|profil|memory_allocated"
     r"|(?<!cudnn[._])benchmark"  # cudnn's switch of that name is set in any training
@@ -45,8 +35,6 @@ _SAVING = re.compile(
     r"\bsave_\w*(?:models?|checkpoints?|state|weights|pretrained)\(|\btorch\.save\("
 )
 NEVER_STEPPED = "{owner} is cleared in every iteration, but never stepped"
-
-_DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.Set)
 
 
 def unused(
@@ -80,7 +68,7 @@ def unused(
             continue
         needed = _needed(node, own, flow, fixed)
         instead = any(_is_without_scheduler(each, program, atoms) for each in needed)
-        handed = Handed.TO_A_CLASS if own and not instead else _handed_on(program, node, own)
+        handed = Handed.TO_A_CLASS if own and not instead else handed_on(program, node, own)
         if handed is not Handed.AWAY and not asks_heirs(program, node):
             told.add(optimizer.key)  # say it once
             text = without_comments(node.unit.source.lines)
@@ -159,7 +147,7 @@ def _cleared_among_others(owner: str, buckets: Buckets) -> Iterator[Finding]:
             and node.loop is not None
             and held < set(node.event.buckets)
         ):
-            yield _finding(node, _last(owner), False)
+            yield _finding(node, last_part(owner), False)
             return
 
 
@@ -271,120 +259,3 @@ def _measures(text: str) -> bool:
     """
     text = _BETWEEN_RANKS.sub("", text)
     return _MEASURING.search(text) is not None and _SAVING.search(text) is None
-
-
-class Handed(Enum):
-    """To whom an optimizer is given that might step it."""
-
-    TO_NOBODY = "nobody"
-    TO_A_CLASS = "a class of this file"  # whose other methods may be called from elsewhere
-    TO_A_LIST = "a list or dict"  # whose items may be stepped under another name
-    AWAY = "something unknown"
-
-
-def _handed_on(program: Program, node: Happening, steps: list[Happening]) -> Handed:
-    """To whom is the optimizer given?
-
-    Functions of this file that a call was followed into have been read: they do not step it.
-    """
-    assert node.optimizer is not None
-    tree = node.unit.source.tree
-    stepped = {
-        id(each.func) for step in steps for each in (step.node,) if isinstance(each, ast.Call)
-    }
-    statements = node.unit.statements()
-    functions = node.unit.every_function()
-    followed = {each.name for each in functions if id(each) in program.called}
-    classes = {each.name for each in statements if isinstance(each, ast.ClassDef)}
-    at = getattr(node.node, "lineno", 0)
-    around = [
-        each
-        for each in functions
-        if each.lineno <= at <= (each.end_lineno or 0)
-        and any(part is node.node for part in node.unit.parts_of(each))
-    ]
-    # where the clear calls it by another name
-    parts_of = node.unit.parts_of
-    places = [(node.name, parts_of(around[-1]) if around else _outside_functions(tree))]
-    # else it is a parameter of that function, unless a function here hands it on to this one
-    elsewhere = node.optimizer.keys is not None or len(node.frames) > 1
-    if elsewhere and not (around and _binds(around[-1], node.name)):
-        places.append((node.optimizer.key, parts_of(tree)))
-    listed = {id(each.iter) for each in statements if isinstance(each, ast.For)}
-    stepped |= _overridden(program, node, around[-1]) if around else set()
-    settled = listed | stepped
-    for known, kinds, handed in (
-        (followed, (), Handed.TO_NOBODY),
-        (followed | classes, (), Handed.TO_A_CLASS),
-        (followed | classes, _DISPLAYS, Handed.TO_A_LIST),
-    ):
-        if not any(
-            id(each) not in settled
-            and not isinstance(each, kinds)
-            and is_used(each, {_last(name)}, known)
-            for name, inside in places
-            if name
-            for each in inside
-        ):
-            return handed
-    return Handed.AWAY
-
-
-def _overridden(program: Program, node: Happening, method: FunctionNode) -> set[int]:
-    """Return what stands in the methods above this one that it takes the place of: none is run."""
-    owners = [each for each in node.unit.classes.values() if method in each.methods.values()]
-    if not owners or asks_above(node.unit.text_of(method), method.name):
-        return set()
-    above = [each.methods.get(method.name) for each in program.lineage(owners[0])[1:]]
-    return {id(part) for each in above if each is not None for part in ast.walk(each)}
-
-
-def _binds(function: FunctionNode, name: str) -> bool:
-    """Is it a variable of the function's own? One of that name elsewhere is another."""
-    return any(
-        isinstance(each, ast.Assign)
-        and any(isinstance(target, ast.Name) and target.id == name for target in each.targets)
-        for each in statements_in(function.body)
-    )
-
-
-def _outside_functions(tree: ast.Module) -> list[ast.AST]:
-    """Return what stands in no function: inside one the same name is another thing."""
-    found: list[ast.AST] = [tree]
-    for each in found:
-        if not isinstance(each, FunctionNode):
-            found.extend(ast.iter_child_nodes(each))
-    return found
-
-
-def _last(name: str) -> str:
-    return name.rsplit(".", 1)[-1].split("@", 1)[0]
-
-
-def is_used(parent: ast.AST, words: set[str], followed: set[str]) -> bool:
-    """Does this node do something unknown with the optimizer directly inside it?"""
-    if isinstance(parent, ast.keyword):
-        return False  # seen with its call
-    named = [each for each in ast.iter_child_nodes(parent) if _is_named(each, words)]
-    if isinstance(parent, ast.Call):
-        named += [each.value for each in parent.keywords if _is_named(each.value, words)]
-    if not named:
-        return False
-    if isinstance(parent, ast.Attribute):
-        return parent.attr not in _HARMLESS and not _is_named(parent, words)
-    if isinstance(parent, ast.Call) and parent.func not in named:
-        return not _is_harmless(parent.func, followed)
-    return True
-
-
-def _is_named(node: ast.AST, words: set[str]) -> bool:
-    name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
-    loads = isinstance(getattr(node, "ctx", None), ast.Load)
-    return loads and name in words and path_of(node) != "torch.optim"  # a name like a package's
-
-
-def _is_harmless(called: ast.expr, followed: set[str]) -> bool:
-    name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")
-    if name in followed or name in _NO_STEP or name.endswith("LR"):
-        return True
-    return is_scheduler_name(name) or "save" in words_of(name)
