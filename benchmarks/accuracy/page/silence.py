@@ -25,6 +25,12 @@ _REMARKS = (
     "are benchmarks of one repository that time a step, or warm up, on purpose. The 4 of "
     "fifteenth-held-out are one notebook and one cause: columns of a gradient that are zeroed by "
     "hand, all but this round's; two of its true ones stand behind another error.",
+    "Nothing was said of sixteenth-held-out, which is small: a checker with ten false alarms in "
+    "500 files would be silent on one such part in twenty. The four newest held-out parts "
+    "together give 3.9 in 500 (8 in 1017 files, of four causes). Other code was first read on the "
+    "way, by the author of the mending: older commits of 214 repositories, most of which stand in "
+    "the corpus at a later one (22 findings, one of them false, in 885 files), and 289 packages "
+    "as they are published (18 findings, 3 of them false, in 626 files).",
 )
 
 _LABELLED = (
