@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zerograd.lifecycle.state import Drop
     from zerograd.static.engine.flow.buckets import Buckets
     from zerograd.static.engine.reading.program import Program
+    from zerograd.static.engine.text.classes import FunctionNode
 
 BEFORE = "one iteration back: "
 CAUGHT = f"{BEFORE}{RAISED}"
@@ -40,6 +41,8 @@ def is_plausible(node: Happening, verdict: Verdict, buckets: Buckets, program: P
     if verdict.rule.after_step and program.is_cleared_unasked():
         return False
     if verdict.rule.code == "ZG101" and _may_be_cleared_by_stranger(node, buckets):
+        return False
+    if verdict.rule.code == "ZG101" and _is_among_those_cleared(node, buckets):
         return False
     if verdict.condition is None:
         return True
@@ -111,6 +114,37 @@ def _may_be_cleared_by_stranger(node: Happening, buckets: Buckets) -> bool:
             for each in buckets.happenings
         )
     )
+
+
+def _is_among_those_cleared(node: Happening, buckets: Buckets) -> bool:
+    """Does a method that goes through the very dict or list stepped from clear items of it?
+
+    `self.clear("D"); loss.backward(); self.optims["net"]["D"].step()`: which items those are, as
+    they are gone through, is less sure than that this one is meant.
+    """
+    attribute, bracket, _ = node.name.partition("[")
+    if not bracket or not attribute.startswith("self."):
+        return False
+    goes_through = re.compile(rf"\bin {re.escape(attribute)}\b")
+    own = node.unit.functions_around(node.spot.line)[-1:]  # whose loops are seen as they are
+    return any(
+        each.kind is EventKind.CLEAR
+        and each.unit is node.unit
+        and any(
+            goes_through.search(each.unit.text_of(method))
+            for method in _methods_clearing(each)
+            if method not in own
+        )
+        for each in buckets.happenings
+    )
+
+
+def _methods_clearing(clear: Happening) -> list[FunctionNode]:
+    """Return the function a clear stands in, or those of the object's that are called there."""
+    if clear.name != "self":
+        return clear.unit.functions_around(clear.spot.line)[-1:]
+    line = clear.unit.source.lines[clear.spot.line - 1]
+    return [each for each in clear.unit.every_function() if f"self.{each.name}(" in line]
 
 
 def is_put_elsewhere(lost: Drop | None, buckets: Buckets) -> bool:
