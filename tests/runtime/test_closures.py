@@ -192,6 +192,21 @@ def test_an_optimizer_of_ones_own_that_finds_nothing_is_told():
     assert [each.rule.code for each in watching.findings] == ["ZG401"]
 
 
+def test_an_optimizer_that_asks_for_the_model_gets_it():
+    class Asks(Mine):
+        def step(self, model):
+            assert model is mine
+            self.descend()
+
+    mine = nn.Linear(3, 1)
+    optimizer = Asks(mine.parameters())
+    with watch(policy="collect") as watching:
+        for _ in range(4):
+            mine(torch.randn(2, 3)).sum().backward()
+            optimizer.step(mine)
+    assert [each.rule.code for each in watching.findings] == ["ZG101"]
+
+
 class Object:
     calls = 0
 

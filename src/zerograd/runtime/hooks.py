@@ -229,6 +229,8 @@ def _ticking() -> tuple[Any, Any, Any, Callable[[Ride | Standstill], None]]:
         if isinstance(going, Ride) and going.ticks(id(optimizer) * 4 + STEP):
             return None
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        if isinstance(closure, torch.nn.Module):
+            closure = None  # one that asks for the model, and not for a loss
         for listener in _listeners:
             listener.step_begins(optimizer, closure)
         if closure is None or not callable(closure):
