@@ -26,6 +26,7 @@ CAUGHT = f"{BEFORE}{RAISED}"
 _NAMES = re.compile(r"[A-Za-z_]\w*")
 _DOTTED = re.compile(r"[A-Za-z_][\w.]*")
 _AT_START = re.compile(r"^(?:not )?([\w.]+)\s*(?:(?:==|!=|>)\s*0)?$")
+_TAKEN = re.compile(r"(?m)^[ \t]*(\w+) = \w[\w.]*\([\w.]+\.grad\)$")
 _WHEN = re.compile(r"_(?:before|after)_\w")
 _CLEARING = frozenset(("zero", "zeros", "zerograd", "clear", "reset", "retain", "keep"))
 
@@ -43,6 +44,8 @@ def is_plausible(node: Happening, verdict: Verdict, buckets: Buckets, program: P
     if verdict.rule.code == "ZG101" and _may_be_cleared_by_stranger(node, buckets):
         return False
     if verdict.rule.code == "ZG101" and _is_among_those_cleared(node, buckets):
+        return False
+    if verdict.rule.code == "ZG202" and _is_emptied_by_another_name(node):
         return False
     if verdict.condition is None:
         return True
@@ -145,6 +148,18 @@ def _methods_clearing(clear: Happening) -> list[FunctionNode]:
         return clear.unit.functions_around(clear.spot.line)[-1:]
     line = clear.unit.source.lines[clear.spot.line - 1]
     return [each for each in clear.unit.every_function() if f"self.{each.name}(" in line]
+
+
+def _is_emptied_by_another_name(node: Happening) -> bool:
+    """Is what a call made of some `.grad` alone zeroed in the same loop? It may be the same.
+
+    `grad = none_throws(x.grad); kept.append(grad.clone()); grad.zero_()`
+    """
+    text = node.loop.text if node.loop is not None else ""
+    return any(
+        re.search(rf"\b{name}(?:\.data)?\.(?:zero_\(|fill_\(0)", text)
+        for name in _TAKEN.findall(text)
+    )
 
 
 def is_put_elsewhere(lost: Drop | None, buckets: Buckets) -> bool:
