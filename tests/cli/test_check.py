@@ -210,6 +210,14 @@ def test_fix_follows_a_link_and_keeps_it(check):
     assert Path("real/wrong.py").read_text() == RIGHT
 
 
+def test_a_read_only_file_is_left_alone(check, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode, **_: mode != os.W_OK)  # root may all
+    said = check("wrong.py", "--fix")
+    assert (said.code, said.err) == (2, "zerograd: wrong.py: not changed, it is read-only\n")
+    assert said.out.startswith(PLACE)
+    assert Path("wrong.py").read_text() == WRONG
+
+
 def test_fix_that_cannot_be_written_is_said(check, monkeypatch):
     def refuse(path: str, data: bytes) -> None:
         raise PermissionError(13, "Permission denied")
@@ -306,6 +314,30 @@ def test_standard_input_that_does_not_parse_exits_2(check, monkeypatch):
     said = check("-")
     assert said.code == 2
     assert said.err.startswith("zerograd: stdin.py:1: not checked")
+
+
+def test_a_name_for_standard_input_means_that_it_is_read(check, monkeypatch):
+    feed(monkeypatch, WRONG)
+    assert check("--stdin-filename", "x.py").out.startswith("x.py:5:5: ZG101")
+    said = check("--stdin-filename", "x.py", "wrong.py")
+    assert (said.code, said.out) == (2, "")
+    assert "leave out the paths" in said.err
+
+
+def test_what_is_excluded_by_force_is_so_on_standard_input(check, monkeypatch):
+    Path("pyproject.toml").write_text('[tool.zerograd]\nexclude = ["gen"]\n')
+    for words, code in (((), 1), (("--force-exclude",), 0)):
+        feed(monkeypatch, WRONG)
+        assert check("--stdin-filename", "gen/x.py", "-", *words).code == code
+
+
+def test_a_folder_that_has_gone_is_told(check):
+    os.mkdir("gone")
+    os.chdir("gone")
+    os.rmdir("../gone")
+    said = check()
+    assert said.code == 2
+    assert said.err == "zerograd: the current folder is gone.\n  Go to one that is there.\n"
 
 
 def test_standard_input_stands_alone(check):

@@ -76,7 +76,7 @@ def _number(word: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    paths = args.paths or ["."]
+    paths = args.paths or ["." if args.stdin_filename is None else "-"]
     _refuse_nonsense(args, paths)
     check_writable(args.output)
     if args.baseline is not None and not os.path.exists(args.baseline):
@@ -113,6 +113,8 @@ def _read_stdin() -> bytes:
 def _refuse_nonsense(args: argparse.Namespace, paths: Sequence[str]) -> None:
     if "-" in paths and len(paths) > 1:
         raise UsageError("- reads standard input and stands alone")
+    if args.stdin_filename is not None and "-" not in paths:
+        raise UsageError("--stdin-filename is what standard input is called: leave out the paths")
     if args.add_allow and (args.fix or args.diff or paths == ["-"]):
         raise UsageError("--add-allow changes files by itself: leave out --fix, --diff and -")
     if args.statistics and args.format not in ("text", "json"):
@@ -165,14 +167,24 @@ def _check_files(args: argparse.Namespace, asked: Asked, paths: Sequence[str]) -
 
 def _check_text(args: argparse.Namespace, asked: Asked, data: bytes) -> Checked:
     from zerograd.static.check import Checker
+    from zerograd.static.checked import Checked
     from zerograd.static.files import may_train
 
     name = args.stdin_filename or STDIN
+    if args.force_exclude and _is_excluded(name, args.exclude):
+        return Checked(files=1)
     checker = Checker(asked)
     result = checker.check(data, name)
     if not may_train(data, checker.words(os.path.dirname(name))):
         result.analysed = 0
     return result
+
+
+def _is_excluded(name: str, exclude: Sequence[str]) -> bool:
+    from zerograd.static.ignored import Excludes
+    from zerograd.static.settings import SettingsFinder
+
+    return Excludes(exclude, SettingsFinder()).covers(name, is_folder=False, ancestors=True)
 
 
 def _tell_problems(result: Checked, err: TextIO) -> None:

@@ -83,6 +83,8 @@ def _in_our_process(words: list[str], asked: str | None) -> int:
     except OSError as error:
         if error.filename is not None:  # not a stream: a fault of ours
             raise
+        if isinstance(error, FileNotFoundError):  # which no stream can be
+            raise UsageError("the current folder is gone.\n  Go to one that is there.") from error
         close_quietly(sys.stdout)
         raise UsageError(
             f"standard output: cannot be written ({error.strerror}).\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
@@ -24,6 +25,9 @@ def write_whole(path: str, data: bytes) -> None:
     if status is not None and (status.st_nlink > 1 or not stat.S_ISREG(status.st_mode)):
         _in_place(path, data)
         return
+    effective = os.access in os.supports_effective_ids
+    if status is not None and not os.access(path, os.W_OK, effective_ids=effective):
+        raise PermissionError(errno.EACCES, "it is read-only", path)
     target = os.path.realpath(path)
     try:
         number, draft = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".zerograd-")
