@@ -716,6 +716,41 @@ def train(net, opt, data, scaler):
     )
 
 
+@pytest.mark.parametrize(
+    ("condition", "loss", "scaling", "told"),
+    [
+        ("i % 4 == 0 or i == len(data)", "loss", "pass", ["ZG503", "ZG505"]),
+        ("i % 4 == 0 or i == len(data)", "loss", "p.grad.mul_(scale)", ["ZG505"]),
+        ("i % 4 == 0 or i == len(data)", "loss / 4", "pass", ["ZG505"]),
+        ("i % 4 == 0", "loss", "p.grad *= scale", ["ZG502", "ZG505"]),
+        ("i % 4 == 0 or i == len(data)", "net(x).sum()", "p.grad *= scale", []),
+    ],
+)
+def test_a_window_whose_two_backwards_are_written_out_is_seen_by_its_no_sync(
+    condition: str, loss: str, scaling: str, told: list[str]
+) -> None:
+    source = f"""\
+from torch.nn.parallel import DistributedDataParallel as DDP
+def train(net, opt, data, scale):
+    net = DDP(net)
+    for i, x in enumerate(data, start=1):
+        loss = net(x).sum()
+        last = {condition}
+        if last:
+            ({loss}).backward()
+        else:
+            with net.no_sync():
+                ({loss}).backward()
+        if last:
+            for p in net.parameters():
+                {scaling}
+            opt.step()
+            opt.zero_grad()
+"""
+    found = zerograd.check_source(source, "a.py", notes=True)
+    assert sorted({each.rule.code for each in found}) == told
+
+
 def test_an_update_between_an_unscale_and_its_step_has_it_unscale_twice() -> None:
     loop = """\
 class Trainer:

@@ -134,9 +134,10 @@ def windows(
             ]
             collected = [each for each in losses if key not in each.guards | each.behind]
             unit = atom.unit or step.unit  # where the guard stands, which may be another file
-            if not collected and is_divided_by(step, unit.source.segment(modulo.right)):
+            size = unit.source.segment(modulo.right)
+            if not collected and (is_divided_by(step, size) or _is_kept_from_ranks(step)):
                 # written out on both sides: without synchronising, and with
-                taken = {_side(each, number, flow) for each in losses}
+                taken = {_side(each, number, ends, flow) for each in losses}
                 collected = losses if taken == {True, False} else []
             if not collected:
                 continue
@@ -249,9 +250,19 @@ def is_divided_by(step: Happening, size_text: str) -> bool:
     return bool(re.search(rf"(?<!/)/=?\s*(?:(?:float|int)\()?{size}(?!\w)", text))
 
 
-def _side(node: Happening, number: int, flow: Flow) -> bool | None:
-    """Return the truth of a condition with which a node is reached, if it is one only."""
-    truths = {number * 2 + 1 in literals for literals in flow.known_at(node)}
+def _is_kept_from_ranks(step: Happening) -> bool:
+    """Does its loop keep some of its backwards from the other ranks, as who collects them does?"""
+    return step.loop is not None and "no_sync()" in step.loop.text
+
+
+def _side(node: Happening, number: int, ends: dict[int, str], flow: Flow) -> bool | None:
+    """Return the truth of a condition with which a node is reached, if it is one only.
+
+    Rounds that another test, of the last one, lets through are no window's end.
+    """
+    truths = {
+        number * 2 + 1 in literals for literals in flow.known_at(node) if literals.isdisjoint(ends)
+    }
     return truths.pop() if len(truths) == 1 else None
 
 

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from zerograd.static.engine.flow.flow import Flow
     from zerograd.static.engine.reading.program import Program
 
+_DIVIDES = re.compile(
+    r"loss\w*[\"'\])]*\s*/|\.div_?\(|1\.?0?\s*/|\.grad(?:\.data)?(?:\.mul_\(|\s*[*/]=)"
+)
 _OUTER_COUNTER = (
     "asks for a counter of the outer loop, which is the same at all micro-batches of the inner one"
 )
@@ -248,10 +251,13 @@ def _is_summed(window: Window) -> bool:
 
 
 def _divides(step: Happening) -> bool:
-    """Is a loss divided in the loop of this step, or in the function that it calls for it?"""
+    """Is a loss divided in the loop of this step, or in the function that it calls for it?
+
+    Or are the gradients, by whatever number?
+    """
     text = step.loop.text if step.loop is not None else ""
     around = step.unit.functions_around(step.node.lineno)[-1:]  # type: ignore[attr-defined]
     called = "".join(map(step.unit.text_of, around))
     if called not in text and text not in called:
         text += called
-    return bool(re.search(r"loss\w*[\"'\])]*\s*/|\.div_?\(|1\.?0?\s*/", text))
+    return _DIVIDES.search(text) is not None
