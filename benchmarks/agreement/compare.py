@@ -76,6 +76,9 @@ class Comparison:
     # Done by hand, in a way that leaves no trace to see: steps on what nothing ever filled, and
     # in which order a gradient was cleared and used.
     traceless: list[Said] = field(default_factory=list)
+    # Losses beside another one, dropped and never used: the run's own events show it. It says
+    # nothing, since whoever reads `.grad` before the clear leaves no trace.
+    wasted: list[Said] = field(default_factory=list)
     excused: list[Said] = field(default_factory=list)  # seen live, and counted as unresolved
     ways: Counter[str] = field(default_factory=Counter)  # how findings were found to be one
     disagreements: list[Disagreement] = field(default_factory=list)
@@ -174,6 +177,9 @@ def _explain_silence(said: Said, text: str, path: str, result: Comparison) -> No
             ran = True
             traceless |= said.code == "ZG401" and said.line in outcome.never_filled
             traceless |= said.code in ORDERED and _is_by_hand(said, text)
+            if said.code == "ZG102" and outcome.wasted & said.lines:
+                result.wasted.append(said)
+                return
     if traceless:
         result.traceless.append(said)
     elif ran:

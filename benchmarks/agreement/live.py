@@ -16,6 +16,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from zerograd import watch
+from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.findings import Finding
 from zerograd.runtime import replicas
 from zerograd.runtime.callers import is_counted
@@ -82,9 +83,41 @@ class Run:
     error_line: int = 0
     not_checked: list[str] = field(default_factory=list)
     never_filled: set[int] = field(default_factory=set)  # steps whose gradients were never there
+    wasted: set[int] = field(default_factory=set)  # losses that clears drop, and no step has used
     lines: Counter[int] = field(default_factory=Counter)  # how often each ran, if traced
     backwards: list[int] = field(default_factory=list)  # the lines that call one
     steps: list[Step] = field(default_factory=list)  # if traced
+
+
+class Losses:
+    """Takes down, as a trace does, which losses steps have used, and which clears have dropped."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, set[int]] = {}  # by bucket: the lines of the losses in it
+        self._used: set[int] = set()
+        self._trained: set[str] = set()  # the buckets in which some step found a loss
+        self._dropped: Counter[tuple[int, str]] = Counter()
+
+    def write(self, event: Event, *, iteration: int, extra: object = None) -> None:
+        for bucket in event.reach:
+            held = self._held.setdefault(bucket, set())
+            if event.kind is EventKind.BACKWARD:
+                held.add(event.spot.line)
+            elif event.kind is EventKind.STEP and held:
+                self._used |= held
+                self._trained.add(bucket)
+            elif event.kind is EventKind.CLEAR:
+                self._dropped.update((line, bucket) for line in held)
+                held.clear()
+
+    @property
+    def wasted(self) -> set[int]:
+        """The lines of the losses that were dropped round by round, beside others that are used."""
+        return {
+            line
+            for (line, bucket), times in self._dropped.items()
+            if times > 2 and bucket in self._trained and line not in self._used
+        }
 
 
 _ranks_as_they_are = vars(replicas)["_ranks_of"]
@@ -133,7 +166,8 @@ def run(text: str, path: str, where: Surroundings, *, traced: bool = False) -> R
     outcome = Run(text)
     outcome.backwards = [n for n, line in enumerate(text.splitlines(), 1) if ".backward(" in line]
     namespace = where.namespace()
-    watching = watch(policy="collect", show_notes=True)
+    losses = Losses() if traced else None
+    watching = watch(policy="collect", show_notes=True, trace=losses)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -144,6 +178,7 @@ def run(text: str, path: str, where: Surroundings, *, traced: bool = False) -> R
             outcome.error_line = _line_of(error, path)
     outcome.findings = watching.findings
     outcome.not_checked = watching.not_checked
+    outcome.wasted = losses.wasted if losses is not None else set()
     linecache.cache.pop(path, None)
     return outcome
 

@@ -13,7 +13,7 @@ from benchmarks.agreement.generate import Program
 from benchmarks.agreement.same import Said
 
 COUNTERS = ("outcomes", "ways", "read", "may", "seen", "idioms", "themes", "disagreements")
-MOST_SEEDS = 20  # kept of each kind of disagreement
+MOST_SEEDS = 60  # kept of each kind of disagreement
 
 
 @dataclass(slots=True)
@@ -47,7 +47,15 @@ class Tally:
         self.may.update(_codes([each for each in result.read if not each.certain]))
         self.seen.update(_codes(result.seen))
         self.ways.update(result.ways)
-        for name in ("confirmed", "not_run", "traceless", "matched", "covered", "excused"):
+        for name in (
+            "confirmed",
+            "not_run",
+            "traceless",
+            "wasted",
+            "matched",
+            "covered",
+            "excused",
+        ):
             self.outcomes[name] += len(getattr(result, name))
         for each in result.disagreements:
             self._disagree(f"{each.kind}: {each.code}", program.seed)
