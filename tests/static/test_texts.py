@@ -751,6 +751,25 @@ def train(net, opt, data, scale):
     assert sorted({each.rule.code for each in found}) == told
 
 
+@pytest.mark.parametrize(("asked", "told"), [("forward_train", [11]), ("train_on", [])])
+def test_the_forward_of_a_training_round_goes_back_no_step(asked: str, told: list[int]) -> None:
+    source = f"""\
+{SETTING}from detectors import Detector, get_data
+def train(cfg):
+    net = Detector(4)
+    opt = optim.Adam(net.parameters())
+    for x in get_data(cfg):
+        opt.zero_grad()
+        losses = net.{asked}(x)
+        loss = losses.a + losses.b
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        loss.backward()
+        opt.step()
+"""
+    found = zerograd.check_source(source, "a.py")
+    assert [each.spot.line for each in found if each.certain] == told
+
+
 def test_an_update_between_an_unscale_and_its_step_has_it_unscale_twice() -> None:
     loop = """\
 class Trainer:

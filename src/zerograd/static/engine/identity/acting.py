@@ -26,6 +26,7 @@ _GOES_BACK = re.compile(
 _HARMLESS = frozenset(
     (
         *("zero_grad", "no_grad", "enable_grad", "set_grad_enabled", "requires_grad_", "train"),
+        "forward_train",  # the forward of a training round, which gives its losses back
         *(
             "clip_grad_norm_",
             "clip_grad_norm",
