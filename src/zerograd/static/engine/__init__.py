@@ -21,6 +21,7 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding, in_order
 from zerograd.static.engine.beside.abandoned import never_stepped
 from zerograd.static.engine.beside.belated import changed_after_step
+from zerograd.static.engine.beside.clipped_past import clipped_past
 from zerograd.static.engine.beside.computed import computed_used
 from zerograd.static.engine.beside.forgotten import forgotten
 from zerograd.static.engine.beside.gathered import kept_while_growing
@@ -75,6 +76,7 @@ BESIDE = (
     kept_unused,
     forgotten,
     unupdated,
+    clipped_past,
     tail_unupdated,
     updated_before_any_step,
     updated_for_nothing,
