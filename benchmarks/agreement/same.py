@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from zerograd.lifecycle.findings import Finding
 
+UNSTEPPED = "nothing steps "  # as the advice at a step of the wrong one of two optimizers ends
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
@@ -21,6 +23,7 @@ class Said:
     certain: bool
     lines: frozenset[int]  # its own and those of its trail
     owner: str = ""
+    meant: str = ""  # the optimizer that nothing steps, and that was meant at this step
 
     @classmethod
     def of(cls, finding: Finding, path: str) -> Said:
@@ -28,7 +31,8 @@ class Said:
         spots = [finding.spot, *(step.spot for step in finding.trail)]
         lines = frozenset(spot.line for spot in spots if spot.path == path)
         line = finding.spot.line if finding.spot.path == path else 0
-        return cls(finding.rule.code, line, finding.certain, lines, finding.owner)
+        _, _, meant = finding.advice.partition(UNSTEPPED)
+        return cls(finding.rule.code, line, finding.certain, lines, finding.owner, meant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class Pair:
     read: str  # what the checker calls it
     seen: str  # what the live witness calls it
     # "line": both point at it; "trail": they name a line both; "owner": they name one optimizer;
-    # "code": nothing
+    # "meant": reading advises to step the one that the run names; "code": nothing
     shares: str
     why: str
     confirms: bool = True  # is what was read seen live by this? If not, it only explains what was
@@ -116,6 +120,17 @@ PAIRS = (
         "code",
         "a guard that never holds: reading names the guard, the run only sees that nothing steps",
     ),
+    *(
+        Pair(
+            code,
+            "ZG203",
+            "meant",
+            "a step of the wrong one of two optimizers: reading tells it once, where the other is "
+            "stepped twice, the run also tells that this one is never stepped",
+            confirms=False,
+        )
+        for code in ("ZG101", "ZG402")
+    ),
     Pair(
         "ZG101",
         "ZG201",
@@ -145,6 +160,8 @@ def sameness(read: Said, seen: Said, *, confirming: bool = False) -> str:
         if pair.shares == "line" and read.line == seen.line:
             return pair.name
         if pair.shares == "owner" and read.owner == seen.owner:
+            return pair.name
+        if pair.shares == "meant" and read.meant and read.meant == seen.owner:
             return pair.name
         if pair.shares == "trail" and read.lines & seen.lines:
             return pair.name

@@ -10,6 +10,7 @@ import gc
 import itertools
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -22,7 +23,7 @@ from benchmarks.agreement.corruptions import Corruption, corruptions
 from benchmarks.agreement.generate import generate
 from benchmarks.agreement.live import withdraw
 from benchmarks.agreement.noticed import EQUIVALENT, RESULTS, disagrees, notices
-from benchmarks.agreement.same import PAIRS
+from benchmarks.agreement.same import PAIRS, sameness
 from benchmarks.agreement.work import prepare
 from zerograd.lifecycle.events import Event, EventKind, Spot
 from zerograd.lifecycle.rule import RuleKind
@@ -50,6 +51,35 @@ def test_the_witnesses_disagree_on_few_programs() -> None:
     found = {seed: compare(generate(seed).text).disagreements for seed in range(PROGRAMS)}
     wrong = {seed: each for seed, each in found.items() if each}
     assert len(wrong) <= PROGRAMS // 50, wrong
+
+
+STEPPED_FOR_THE_OTHER = """\
+import torch
+import torch.nn as nn
+gen, disc = nn.Linear(4, 4), nn.Linear(4, 4)
+opt_g = torch.optim.SGD(gen.parameters(), lr=0.01)
+opt_d = torch.optim.SGD(disc.parameters(), lr=0.01)
+for x in loader:
+    opt_d.zero_grad()
+    disc(x).sum().backward()
+    opt_d.step()
+    opt_g.zero_grad()
+    disc(gen(x)).sum().backward()
+    opt_d.step()
+"""
+
+
+def test_a_step_of_the_wrong_one_of_two_optimizers_is_one_fault_to_both() -> None:
+    result = compare(STEPPED_FOR_THE_OTHER)
+    assert [(each.code, each.meant) for each in result.read] == [("ZG101", "opt_g")]
+    assert {each.code for each in result.seen} == {"ZG101", "ZG203"}
+    assert not result.disagreements
+    # Another optimizer than the one that reading advises to step would be a fault of its own.
+    (said,) = result.read
+    (unstepped,) = (each for each in result.seen if each.code == "ZG203")
+    assert sameness(said, unstepped)
+    assert not sameness(said, replace(unstepped, owner="opt_e"))
+    assert not sameness(replace(said, meant=""), unstepped)
 
 
 def test_the_same_seed_gives_the_same_program() -> None:
