@@ -68,6 +68,12 @@ def delete(frame: Frame, node: ast.Delete) -> None:
             emit(frame, EventKind.CLEAR, target, keys=keys_of(owner), name=path_of(target.value))
 
 
+def there_now(frame: Frame, holder: ast.expr) -> None:
+    """Whoever had no gradient before has been given one, whatever the others had in theirs."""
+    owner = peek(frame, holder)
+    frame.emit(Reset(keys_of(owner.of if isinstance(owner, Gradient) else owner), present=True))
+
+
 def peek(frame: Frame, node: ast.expr) -> Value:
     """Evaluate without counting the reading of a gradient as its use."""
     program = frame.program
