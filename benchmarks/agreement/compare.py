@@ -329,9 +329,11 @@ def _is_covered(said: Said, read: list[Said], seen: Iterable[Said]) -> bool:
 def _is_of_one_clear(said: Said, read: list[Said], seen: Iterable[Said]) -> bool:
     """Is it one more step on what a clear threw away, which both witnesses tell of once?"""
     return any(
-        each.code == "ZG102" and said.owner == each.owner
+        each.code == "ZG102"
+        and said.owner in (each.owner, other.owner)  # a helper has its own name for it
+        and sameness(each, other, confirming=True)
         for each in read
-        if any(sameness(each, other, confirming=True) for other in seen)
+        for other in seen
     )
 
 

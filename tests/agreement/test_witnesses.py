@@ -82,6 +82,33 @@ def test_a_step_of_the_wrong_one_of_two_optimizers_is_one_fault_to_both() -> Non
     assert not sameness(replace(said, meant=""), unstepped)
 
 
+def test_a_further_step_after_a_lost_loss_is_no_other_fault_under_a_helpers_name() -> None:
+    result = compare("""\
+import torch
+import torch.nn as nn
+def reset(o):
+    o.zero_grad()
+class Trainer:
+    def __init__(self):
+        self.net = nn.Linear(4, 4)
+        self.opt = torch.optim.SGD(self.net.parameters(), lr=0.01)
+    def train(self, loader):
+        for epoch in range(5):
+            for x in loader:
+                self.net(x).sum().backward()
+                reset(self.opt)
+                if x.sum() > 0:
+                    continue
+                self.opt.step()
+            self.opt.step()
+Trainer().train(loader)
+""")
+    assert [(each.code, each.owner) for each in result.read] == [("ZG102", "self.opt")]
+    assert {(each.code, each.owner) for each in result.seen} == {("ZG102", "o"), ("ZG401", "o")}
+    assert [each.code for each in result.covered] == ["ZG401"]
+    assert not result.disagreements
+
+
 def test_the_same_seed_gives_the_same_program() -> None:
     assert generate(7) == generate(7)
     assert generate(7).text != generate(8).text
