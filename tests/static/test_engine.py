@@ -159,6 +159,32 @@ for i, x in enumerate(data):
 
 
 @pytest.mark.parametrize(
+    ("filled", "size", "noted"),
+    [
+        ("i % 2 == 0", 2, False),
+        ("i % 2 != 1", 2, False),
+        ("i >= 0", 2, True),
+        ("i % 3 == 0", 2, True),
+        ("i % 3 != 0", 3, True),
+    ],
+)
+def test_a_window_of_two_with_one_loss_in_it_is_no_sum(filled: str, size: int, noted: bool) -> None:
+    source = f"""{SETTING}
+net = nn.Linear(2, 1)
+opt = optim.SGD(net.parameters(), lr=0.1)
+for i, x in enumerate(data):
+    if {filled}:
+        net(x).sum().backward()
+    if (i + 1) % {size} == 0:
+        opt.step()
+        opt.zero_grad()
+"""
+    found = {each.rule.code for each in zerograd.check_source(source, "a.py", notes=True)}
+    assert ("ZG503" in found) is noted
+    assert "ZG502" in found  # the loss of an odd batch at the end is lost all the same
+
+
+@pytest.mark.parametrize(
     ("after", "advice"),
     [
         ("scaler.unscale_(opt)", "move scaler.unscale_(opt) before the clip"),

@@ -35,6 +35,7 @@ class Window:
         "left",
         "modulo",
         "sides",
+        "single",
         "step",
         "steps",
         "test",
@@ -68,6 +69,7 @@ class Window:
             str, ast.expr | None
         ] = {}  # tests that let the last round through as well
         self.emptied = False  # at every micro-batch: what it holds is no sum, and has no tail
+        self.single = False  # one round of each window alone has a loss: it holds no sum either
         self.index = counter_of(step.loop) if step.loop is not None else None
 
     def text(self, node: ast.AST) -> str:
@@ -157,6 +159,7 @@ def windows(
                 continue
             window = Window(step, key, unit, atom.node, modulo, sides, collected)
             window.steps = list(steps.values())
+            window.single = _is_of_one_round(window, number, flow)
             if ends:
                 window.flushed = {own: program.atoms[own].node for own in ends.values()}
                 window.within = {
@@ -274,6 +277,19 @@ def _comes_with(node: Happening, number: int, sides: set[bool], flow: Flow) -> b
     asked = {number * 2 + side for side in sides}
     reached = flow.reached.get(id(node), {}).values()
     return len(asked) == 1 and all(asked <= each for pairs in reached for _, each in pairs)
+
+
+def _is_of_one_round(window: Window, number: int, flow: Flow) -> bool:
+    """Does a window of two have its losses in one and the same of its rounds?
+
+    `if i % 2 == 0` around the loss, `if (i + 1) % 2 == 0` around the step.
+    """
+    if not isinstance(window.divisor, ast.Constant) or window.divisor.value != 2:
+        return False
+    return any(
+        all(_comes_with(each, number, {side}, flow) for each in window.backwards)
+        for side in (True, False)
+    )
 
 
 def _is_whole(step: Happening, guard: str, buckets: Buckets) -> bool:

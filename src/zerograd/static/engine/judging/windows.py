@@ -62,13 +62,15 @@ def window_findings(
             )
             yield replace(finding, trail=_trail(window))
             continue
-        if window.step.loop is None or window.step.loop.pseudo:
+        if window.step.loop is None or window.step.loop.pseudo or window.emptied:
             continue
-        if not window.emptied and _loses_its_tail(window, buckets):
+        if _loses_its_tail(window, buckets):
             yield _finding(window, "ZG502", window.step.spot)
-        if not window.emptied and _is_summed(window):
+        if window.single:
+            continue
+        if _is_summed(window):
             yield _finding(window, "ZG503", window.step.spot)
-        if not window.emptied and synchronises_each(window.step):
+        if synchronises_each(window.step):
             told = _finding(window, "ZG505", window.backwards[0].spot)
             yield as_written(told, window.step)
 
