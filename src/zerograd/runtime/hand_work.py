@@ -12,14 +12,18 @@ from collections.abc import Iterator
 
 from zerograd.lifecycle.events import Spot
 from zerograd.runtime.call_site import CLEARS, Site
+from zerograd.runtime.written import (
+    IN_PLACE,
+    clears,
+    is_grad,
+    mentions_grad,
+    puts_zeros,
+    statements,
+)
 
 BY_HAND = "by hand"  # in place of a backward: gradients that were written to
-_IN_PLACE = frozenset({"add_", "sub_", "addcmul_", "addcdiv_", "copy_", "mul_", "lerp_", "set_"})
 
 _OTHER_STEPS = re.compile(r"sched|prof|env|scaler|loop|anneal|warm", re.IGNORECASE)
-_FACTORS = frozenset(
-    {"div_", "mul_", "true_divide_", "divide_", "multiply_", "_foreach_div_", "_foreach_mul_"}
-)
 
 
 def find(site: Site, what: str, of: str = "") -> tuple[Spot, str]:
@@ -35,8 +39,8 @@ def find(site: Site, what: str, of: str = "") -> tuple[Spot, str]:
     except (SyntaxError, ValueError, RecursionError):
         return site.spot, ""
     line = site.spot.line
-    near = sorted(_statements(_scope(tree, line), what), key=lambda s: (s.lineno < line, s.lineno))
-    everywhere = list(_statements(tree, what))
+    near = sorted(statements(_scope(tree, line), what), key=lambda s: (s.lineno < line, s.lineno))
+    everywhere = list(statements(tree, what))
     near = [each for each in near if of and _is_done_to(each, of)] or near
     if of and what == "update" and not any(_is_done_to(each, of) for each in near):
         near = _below(near, _scope(tree, line), of) or near
@@ -64,7 +68,7 @@ def clears_before(site: Site) -> list[Spot]:
     Which of them it was is a guess.
     """
     line = site.spot.line
-    near = [each.lineno for each in _statements(_scope(_tree(site.path), line), "clear")]
+    near = [each.lineno for each in statements(_scope(_tree(site.path), line), "clear")]
     above = [each for each in near if each < line]
     return [site.spot._replace(line=each) for each in above or near]
 
@@ -93,7 +97,7 @@ def _applied(use: ast.stmt, tree: ast.Module) -> ast.stmt:
     if not isinstance(use, ast.Assign) or not isinstance(use.targets[0], ast.Name):
         return use
     read = [each for each in ast.walk(use.value) if isinstance(each, ast.Attribute)]
-    names = {ast.unparse(each.value) for each in read if _is_grad(each)}
+    names = {ast.unparse(each.value) for each in read if is_grad(each)}
     for each in ast.walk(use.value):
         if isinstance(each, ast.comprehension) and ast.unparse(each.target) in names:
             names.add(ast.unparse(each.iter))
@@ -123,7 +127,7 @@ def _calls_in_place(statement: ast.Expr) -> bool:
     return (
         isinstance(call, ast.Call)
         and isinstance(call.func, ast.Attribute)
-        and (call.func.attr in _IN_PLACE or _is_foreach(call))
+        and (call.func.attr in IN_PLACE or _is_foreach(call))
     )
 
 
@@ -151,7 +155,7 @@ def _is_done_to(statement: ast.stmt, name: str) -> bool:
 def scales_near(spot: Spot) -> bool:
     """Are gradients divided or scaled by hand in the function around `spot`?"""
     tree = _tree(spot.path)
-    return any(True for _ in _statements(_scope(tree, spot.line), "scale"))
+    return any(True for _ in statements(_scope(tree, spot.line), "scale"))
 
 
 def is_kept_near(spot: Spot) -> bool:
@@ -168,12 +172,12 @@ def is_kept_near(spot: Spot) -> bool:
 def _keeps(node: ast.AST) -> bool:
     """Is it `p.grad.clone()`, `kept.append(p.grad)`, `p.grad.copy_(g)` or `p.grad.data = g`?"""
     if isinstance(node, ast.Assign):
-        return any(_mentions_grad(each) and not _is_grad(each) for each in node.targets)
+        return any(mentions_grad(each) and not is_grad(each) for each in node.targets)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
     if node.func.attr in ("append", "extend"):
-        return any(_is_grad(getattr(each, "elt", each)) for each in node.args)
-    written = node.func.attr in ("clone", "copy_", "set_") and _mentions_grad(node.func.value)
+        return any(is_grad(getattr(each, "elt", each)) for each in node.args)
+    written = node.func.attr in ("clone", "copy_", "set_") and mentions_grad(node.func.value)
     return written or node.func.attr == "_foreach_copy_"
 
 
@@ -185,11 +189,11 @@ def only_adds_near(site: Site) -> bool:
     """
     tree = _tree(site.path)
     scopes = _reached(_scope(tree, site.spot.line), tree)
-    found = [each for scope in scopes for each in _statements(scope, "assign")]
+    found = [each for scope in scopes for each in statements(scope, "assign")]
     return (
         any(map(_adds, found))
         and all(_adds(each) or _starts(each, tree) for each in found)
-        and not any(True for scope in scopes for _ in _statements(scope, "clear"))
+        and not any(True for scope in scopes for _ in statements(scope, "clear"))
         and not any(_says_clear(each) for scope in scopes for each in ast.walk(scope))
     )
 
@@ -211,13 +215,13 @@ def _reached(scope: ast.AST, tree: ast.Module) -> list[ast.AST]:
 def _adds(statement: ast.stmt) -> bool:
     """Is it `p.grad += g` or `p.grad.add_(g)`?"""
     if isinstance(statement, ast.AugAssign):
-        return isinstance(statement.op, (ast.Add, ast.Sub)) and _is_grad(statement.target)
+        return isinstance(statement.op, (ast.Add, ast.Sub)) and is_grad(statement.target)
     call = statement.value if isinstance(statement, ast.Expr) else None
     return (
         isinstance(call, ast.Call)
         and isinstance(call.func, ast.Attribute)
         and call.func.attr in ("add_", "sub_")
-        and _is_grad(call.func.value)
+        and is_grad(call.func.value)
     )
 
 
@@ -229,7 +233,7 @@ def _starts(statement: ast.stmt, scope: ast.AST) -> bool:
     if not isinstance(statement, ast.Assign):
         return False
     return isinstance(statement.value, (ast.Call, ast.BinOp)) or any(
-        isinstance(each, ast.If) and _mentions_grad(each.test) and statement in ast.walk(each)
+        isinstance(each, ast.If) and mentions_grad(each.test) and statement in ast.walk(each)
         for each in ast.walk(scope)
     )
 
@@ -245,19 +249,19 @@ def only_clears_near(site: Site) -> bool:
     """Is all that is done to `.grad` by hand near `site` to clear it?"""
     tree = _tree(site.path)
     scopes = _reached(_scope(tree, site.spot.line), tree)
-    return any(True for scope in scopes for _ in _statements(scope, "clear")) and all(
-        _clears(each)  # type: ignore[arg-type]
+    return any(True for scope in scopes for _ in statements(scope, "clear")) and all(
+        clears(each)  # type: ignore[arg-type]
         for scope in scopes
-        for each in _statements(scope, "assign")
+        for each in statements(scope, "assign")
     )
 
 
 def only_puts_zeros_near(site: Site) -> bool:
     """Does every `p.grad = …` near `site` put zeros there, as a clear does?"""
     tree = _tree(site.path)
-    near = list(_statements(_scope(tree, site.spot.line), "assign"))
-    found = near or list(_statements(tree, "assign"))
-    return bool(found) and all(map(_puts_zeros, found))  # type: ignore[arg-type]
+    near = list(statements(_scope(tree, site.spot.line), "assign"))
+    found = near or list(statements(tree, "assign"))
+    return bool(found) and all(map(puts_zeros, found))  # type: ignore[arg-type]
 
 
 def only_changes_near(site: Site) -> bool:
@@ -266,15 +270,15 @@ def only_changes_near(site: Site) -> bool:
     `p.grad = p.grad / n` keeps what is stale in it.
     """
     tree = _tree(site.path)
-    near = list(_statements(_scope(tree, site.spot.line), "assign"))
-    found = near or list(_statements(tree, "assign"))
+    near = list(statements(_scope(tree, site.spot.line), "assign"))
+    found = near or list(statements(tree, "assign"))
     return bool(found) and all(map(_is_made_of_itself, found))
 
 
 def _is_made_of_itself(statement: ast.stmt) -> bool:
     if not isinstance(statement, ast.Assign):
         return True  # `p.grad += g`, `p.grad.mul_(s)`
-    before = {ast.unparse(each) for each in ast.walk(statement.value) if _is_grad(each)}
+    before = {ast.unparse(each) for each in ast.walk(statement.value) if is_grad(each)}
     return all(ast.unparse(target) in before for target in statement.targets)
 
 
@@ -297,122 +301,3 @@ def _scope(tree: ast.Module, line: int) -> ast.AST:
         ):
             found = node
     return found
-
-
-def _statements(scope: ast.AST, what: str) -> Iterator[ast.stmt]:
-    for node in ast.walk(scope):
-        if isinstance(node, ast.Delete):
-            if what == "clear" and any(map(_is_grad, node.targets)):
-                yield node
-        elif isinstance(node, (ast.Assign, ast.AugAssign, ast.Expr)) and _does(node, what):
-            yield node
-
-
-def _does(statement: ast.Assign | ast.AugAssign | ast.Expr, what: str) -> bool:
-    if what == "clear":
-        return _clears(statement)
-    if what == "assign":
-        return _assigns(statement)
-    if what == "scale":
-        return _scales(statement)
-    if what == "zeros":
-        return _puts_zeros(statement)
-    if isinstance(statement, ast.Expr):
-        calls = _links(statement.value)
-        return any(
-            name in _IN_PLACE and any(map(_mentions_grad, (*call.args, *call.keywords)))
-            for name, call in calls
-        ) and not _mentions_grad(_receiver(calls))
-    target = statement.target if isinstance(statement, ast.AugAssign) else statement.targets[0]
-    return _mentions_grad(statement.value) and not _mentions_grad(target)
-
-
-def _assigns(statement: ast.Assign | ast.AugAssign | ast.Expr) -> bool:
-    if isinstance(statement, ast.Assign):
-        return not _is_none(statement.value) and any(map(_is_grad, statement.targets))
-    if isinstance(statement, ast.AugAssign):
-        return _mentions_grad(statement.target)
-    calls = _links(statement.value)
-    last = calls[0][0] if calls else ""
-    return last.endswith("_") and last != "zero_" and _mentions_grad(_receiver(calls))
-
-
-def _links(value: ast.expr) -> list[tuple[str, ast.Call]]:
-    """Return the method calls in a chain, the last one first: `p.add_(g).clamp_(0, 1)`."""
-    found = []
-    while isinstance(value, ast.Attribute) or (
-        isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)
-    ):
-        if isinstance(value, ast.Call):
-            found.append((value.func.attr, value))  # type: ignore[attr-defined]
-            value = value.func
-        value = value.value  # type: ignore[attr-defined]
-    return found
-
-
-def _receiver(calls: list[tuple[str, ast.Call]]) -> ast.AST:
-    """Return what the first call of a chain is a method of."""
-    return calls[-1][1].func.value if calls else ast.Constant(None)  # type: ignore[attr-defined]
-
-
-def _puts_zeros(statement: ast.Assign | ast.AugAssign | ast.Expr) -> bool:
-    """Is it `p.grad = torch.zeros_like(p)`?"""
-    if not isinstance(statement, ast.Assign) or not any(map(_is_grad, statement.targets)):
-        return False
-    call = statement.value
-    name = getattr(call.func, "attr", "") if isinstance(call, ast.Call) else ""
-    return name in ("zeros_like", "zeros", "new_zeros")
-
-
-def _scales(statement: ast.Assign | ast.AugAssign | ast.Expr) -> bool:
-    if isinstance(statement, ast.Assign):
-        return _assigns(statement) and isinstance(statement.value, (ast.BinOp, ast.Call))
-    if isinstance(statement, ast.AugAssign):
-        factor = isinstance(statement.op, (ast.Div, ast.Mult)) and not _is_zero(statement.value)
-        return factor and _assigns(statement)
-    call = statement.value
-    return (
-        isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Attribute)
-        and call.func.attr in _FACTORS
-        and _mentions_grad(call)
-    )
-
-
-def _clears(statement: ast.Assign | ast.AugAssign | ast.Expr) -> bool:
-    if isinstance(statement, ast.Assign):
-        return _is_none(statement.value) and any(map(_is_grad, statement.targets))
-    if isinstance(statement, ast.AugAssign):
-        factor = isinstance(statement.op, ast.Mult) and _is_zero(statement.value)
-        return factor and _mentions_grad(statement.target)
-    call: ast.expr = statement.value
-    if isinstance(call, (ast.ListComp, ast.GeneratorExp)):
-        call = call.elt  # [p.grad.zero_() for p in …]
-    return (
-        isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Attribute)
-        and (
-            (call.func.attr in ("zero_", "fill_") and _mentions_grad(call.func.value))
-            or call.func.attr == "_foreach_zero_"
-        )
-    )
-
-
-def _is_grad(node: ast.AST) -> bool:
-    """Is it some tensor's `.grad`, and not the function of `torch.autograd` or `torch.func`?"""
-    if not isinstance(node, ast.Attribute) or node.attr != "grad":
-        return False
-    of = node.value
-    return getattr(of, "attr", getattr(of, "id", "")) not in ("autograd", "func")
-
-
-def _is_zero(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and node.value == 0
-
-
-def _is_none(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
-
-
-def _mentions_grad(node: ast.AST) -> bool:
-    return any(map(_is_grad, ast.walk(node)))

@@ -53,6 +53,7 @@ _KEPT_OUT = (
         "steps",
         "torch_facts",
         "unseen",
+        "written",
     ),
 )
 

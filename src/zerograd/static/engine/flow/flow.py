@@ -15,25 +15,20 @@ from zerograd.lifecycle.state import INITIAL
 from zerograd.static.engine.flow.exclusive import Ruled
 from zerograd.static.engine.flow.points import (
     NO_LITERALS,
-    Change,
+    Changes,
     Exits,
     Literals,
     Pair,
     Point,
-    Side,
     assume,
-    changed,
     dropped,
     is_reachable,
     join,
     known,
     moved,
-    of_this_round,
-    one_back,
     settle,
     told_off,
     without,
-    without_atoms,
 )
 from zerograd.static.engine.flow.rounds import NO_CYCLE, Cycle
 from zerograd.static.engine.flow.steppers import shared_buckets
@@ -55,7 +50,6 @@ from zerograd.static.engine.identity.ir import (
 )
 from zerograd.static.engine.reading.counters import Edges
 
-MOST_PAIRS = 256
 MOST_ROUNDS = 24
 MOST_NODES = 128_000
 
@@ -88,10 +82,7 @@ class Flow:
         self._transitions = Transitions()
         self.states = self._transitions.states
         self._known: dict[tuple[int, frozenset[tuple[str, frozenset[Pair]]]], Point | None] = {}
-        self._sides: dict[int, Side] = {}  # by the literal that holds there
-        self._one_back: dict[frozenset[int], Change] = {}  # by the atoms that vary
-        self._without: dict[frozenset[int], Change] = {}  # by the atoms that are forgotten
-        self._of_this_round = of_this_round()
+        self._changes = Changes()
         self._known_at: dict[int, frozenset[Literals]] = {}
         self._tries: list[list[Point | None]] = []  # the points seen in each `try` that is open
         self.reached: dict[int, dict[str, set[Pair]]] = {}
@@ -232,8 +223,8 @@ class Flow:
         if atom is None:
             then, otherwise = point, point
         else:
-            then = assume(point, self._side(atom * 2 + 1))
-            otherwise = assume(point, self._side(atom * 2))
+            then = assume(point, self._changes.side(atom * 2 + 1))
+            otherwise = assume(point, self._changes.side(atom * 2))
         ruled = self._ruled.get(node.atom)
         if ruled is not None:
             then, otherwise = settle(then, ruled.then), settle(otherwise, ruled.otherwise)
@@ -243,18 +234,6 @@ class Flow:
                 self._block(node.otherwise, otherwise, exits) if is_reachable(otherwise) else None,
             ]
         )
-
-    def _side(self, holds: int) -> Side:
-        side = self._sides.get(holds)
-        if side is None:
-            side = self._sides[holds] = Side(holds)
-        return side
-
-    def _forget(self, atoms: frozenset[int]) -> Change:
-        change = self._without.get(atoms)
-        if change is None:
-            change = self._without[atoms] = without_atoms(atoms)
-        return change
 
     def _scope(self, node: Scope, point: Point, exits: Exits) -> Point | None:
         if id(node) in self._left_out:
@@ -287,9 +266,9 @@ class Flow:
             anywhere = self._present(anywhere, tuple(anywhere))
         atom = self._atoms.get(node.atom)
         if atom is not None:
-            end = assume(end, self._side(atom * 2)) if end is not None else None
+            end = assume(end, self._changes.side(atom * 2)) if end is not None else None
             if anywhere is not None:
-                anywhere = assume(anywhere, self._side(atom * 2 + 1))
+                anywhere = assume(anywhere, self._changes.side(atom * 2 + 1))
         if end is not None:
             end = self._block(node.otherwise, end, exits)
         ends = [end]
@@ -325,11 +304,11 @@ class Flow:
         once = self._onces.get(id(node), frozenset())
         over = frozenset(len(self._atoms) + atom for atom in once)  # that they have been true
         local = self._local.get(id(node), frozenset())
-        forget = self._forget(varying | over | local)
-        leave = self._forget(local)
+        forget = self._changes.without(varying | over | local)
+        leave = self._changes.without(local)
         alone = frozenset(point) - shared_buckets(node) if node.shared else frozenset[str]()
         entered = {bucket: point[bucket] for bucket in alone}  # of another one in each round
-        point = dropped(point, self._forget(over)) if over else point
+        point = dropped(point, self._changes.without(over)) if over else point
         point = self._entered(node, point) | entered
         for reset in node.fresh:
             if isinstance(reset, Reset):
@@ -358,7 +337,7 @@ class Flow:
                 back = without(back, edges.last)  # no round comes after
             if once:
                 back = told_off(back, once, len(self._atoms))
-            back = {bucket: self._turned(pairs, varying) for bucket, pairs in back.items()}
+            back = {bucket: self._changes.turned(pairs, varying) for bucket, pairs in back.items()}
             if once:
                 back = told_off(back, once, len(self._atoms))
             if later:
@@ -400,18 +379,6 @@ class Flow:
             bucket: moved(pairs, lambda number: self._transitions.anew(number, steppers))
             for bucket, pairs in point.items()
         }
-
-    def _turned(self, pairs: frozenset[Pair], varying: frozenset[int]) -> frozenset[Pair]:
-        """The next iteration: what may change is forgotten, but for its last truth."""
-        change = self._one_back.get(varying)
-        if change is None:
-            change = self._one_back[varying] = one_back(varying)
-        found = changed(pairs, change)
-        if len(found) > MOST_PAIRS:
-            found = changed(found, self._of_this_round)
-        if len(found) > MOST_PAIRS:
-            found = frozenset((number, NO_LITERALS) for number, _ in found)
-        return found
 
 
 _READERS: dict[type[Node], Callable[..., Point | None]] = {

@@ -9,6 +9,7 @@ Pair = tuple[int, Literals]  # state number and literals
 Point = dict[str, frozenset[Pair]]  # bucket -> pairs
 
 NO_LITERALS: Literals = frozenset()
+MOST_PAIRS = 256
 
 
 class Change(dict[Literals, Literals]):
@@ -63,6 +64,40 @@ class Side(dict[Literals, Literals | None]):
         if self._fails not in literals:
             found = literals if self._holds in literals else literals | {self._holds}
         self[literals] = found
+        return found
+
+
+class Changes:
+    """What a flow does to the conditions that are known, each change worked out once."""
+
+    def __init__(self) -> None:
+        self._sides: dict[int, Side] = {}  # by the literal that holds there
+        self._one_back: dict[frozenset[int], Change] = {}  # by the atoms that vary
+        self._without: dict[frozenset[int], Change] = {}  # by the atoms that are forgotten
+        self._of_this_round = of_this_round()
+
+    def side(self, holds: int) -> Side:
+        side = self._sides.get(holds)
+        if side is None:
+            side = self._sides[holds] = Side(holds)
+        return side
+
+    def without(self, atoms: frozenset[int]) -> Change:
+        change = self._without.get(atoms)
+        if change is None:
+            change = self._without[atoms] = without_atoms(atoms)
+        return change
+
+    def turned(self, pairs: frozenset[Pair], varying: frozenset[int]) -> frozenset[Pair]:
+        """The next iteration: what may change is forgotten, but for its last truth."""
+        change = self._one_back.get(varying)
+        if change is None:
+            change = self._one_back[varying] = one_back(varying)
+        found = changed(pairs, change)
+        if len(found) > MOST_PAIRS:
+            found = changed(found, self._of_this_round)
+        if len(found) > MOST_PAIRS:
+            found = frozenset((number, NO_LITERALS) for number, _ in found)
         return found
 
 
