@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import logging
 
@@ -286,3 +287,19 @@ def test_a_default_device_is_a_mode_that_overhears_nothing_of_the_users():
         assert not torch_facts.is_overheard()
         with Mode():
             assert torch_facts.is_overheard()
+
+
+def test_modules_are_kept_out_of_graphs_by_one_pattern_for_all(monkeypatch):
+    rules = importlib.import_module("torch._dynamo.trace_rules")
+    compiled = []
+    compile_all = rules._recompile_re
+    monkeypatch.setattr(rules, "_recompile_re", lambda: compiled.append(compile_all()))
+    before = list(rules.SKIP_DIRS)
+    undo = torch_facts.keep_out_of_graphs("zerograd.lab.page", "zerograd.lab.cards")
+    assert len(compiled) == 1
+    assert all(
+        rules.SKIP_DIRS_RE.match(importlib.import_module(f"zerograd.lab.{name}").__file__)
+        for name in ("page", "cards")
+    )
+    undo()
+    assert before == rules.SKIP_DIRS

@@ -57,12 +57,17 @@ def keep_out_of_graphs(*modules: str) -> Callable[[], None] | None:
     Without it, the step hooks would be traced, and guards on our counters would
     compile the user's code again and again. None: torch.compile is not loaded yet.
     """
-    rules = sys.modules.get("torch._dynamo.trace_rules")
+    rules: Any = sys.modules.get("torch._dynamo.trace_rules")
     if rules is None or not hasattr(rules, "_recompile_re"):
         return None
-    before = len(rules.SKIP_DIRS)
-    for module in modules:
-        rules.add(module)
+    before, compile_all = len(rules.SKIP_DIRS), rules._recompile_re
+    rules._recompile_re = int  # which does nothing: one pattern for all, not one for each
+    try:
+        for module in modules:
+            rules.add(module)
+    finally:
+        rules._recompile_re = compile_all
+    compile_all()
     added = rules.SKIP_DIRS[before:]
 
     def undo() -> None:
