@@ -82,23 +82,11 @@ _LOOKING = frozenset(
 # words that leave a step what it is: any other may make it the half of one, or what opens it
 _WHOLE = frozenset(
     (
-        *(
-            "step",
-            "do",
-            "make",
-            "take",
-            "run",
-            "perform",
-            "apply",
-            "second",
-            "final",
-            "and",
-            "with",
-        ),
+        *("step", "do", "make", "take", "run", "perform", "apply", "second", "final"),
         *("clip", "unscale", "zero", "clear", "reset", "update", "lr", "all", "inner", "outer"),
         *("grad", "grads", "gradient", "gradients", "weight", "weights", "param", "params"),
         *("parameters", "model", "optim", "optimizer", "optimizers", "opt", "train", "training"),
-        *("muon", *_ALGORITHMS),
+        *("and", "with", "muon", *_ALGORITHMS),
     )
 )
 _FILLING = frozenset(("accumulate", "compute", "calculate", "calc"))
