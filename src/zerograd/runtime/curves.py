@@ -6,7 +6,6 @@ the GPU works on, and told when the copy is found to have arrived, some steps la
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from zerograd.runtime import torch_facts
 SLOTS = 256  # copies under way at a time
 AT_FIRST = 64  # numbers of one kind that are copied from a device; then every APART-th
 APART = 8
-_NEAR = 10  # frames between the call that is ticked off and us
+_NEAR = 4  # frames between the call that is ticked off and the hook that does
 
 
 class CurveSink(Protocol):
@@ -120,17 +119,6 @@ class Curves:
         norm, self._norm = self._norm, None
         return norm
 
-    def found_near(self, code: CodeType, name: str) -> Any:
-        """Return a local variable of the innermost frame of `code` around the call at hand."""
-        frame: FrameType | None = sys._getframe(1)
-        for _ in range(_NEAR):
-            if frame is None:
-                break
-            if frame.f_code is code:
-                return frame.f_locals.get(name)
-            frame = frame.f_back
-        return None
-
     def told(
         self, name: str, number: Number | None, event: Event, iteration: int
     ) -> Mapping[str, float] | None:
@@ -160,6 +148,17 @@ class Curves:
         if lane is None:
             lane = self._lanes[key] = _Lane(tensor)
         return lane.copy(tensor) if lane.is_due() else None
+
+
+def local_near(frame: FrameType | None, code: CodeType, name: str) -> Any:
+    """Return a local variable of the innermost frame of `code`, this one or a few around it."""
+    for _ in range(_NEAR):
+        if frame is None:
+            break
+        if frame.f_code is code:
+            return frame.f_locals.get(name)
+        frame = frame.f_back
+    return None
 
 
 class _Lane:

@@ -86,6 +86,9 @@ def _level_of(real: logging.Logger) -> tuple[Callable[[Any], int], Callable[[Any
                 frame = frame_at()
             # As in `Ride.ticks`, written out: a call of it would cost more than all the rest.
             if frame.f_lasti == leg.at and frame.f_code is leg.code:
+                note = leg.note
+                if note is not None:
+                    note()
                 turn = leg.turn
                 if turn is None:
                     going.leg = leg.next

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
+from types import FrameType
 from typing import Any, Protocol
 
 from zerograd.lifecycle.events import Event
@@ -12,7 +13,7 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.rule import Rule
 from zerograd.runtime import hooks, ride, torch_facts, traced_calls
 from zerograd.runtime.call_site import Sites
-from zerograd.runtime.curves import Curves, Number
+from zerograd.runtime.curves import Curves, Number, local_near
 from zerograd.runtime.laps import Laps
 from zerograd.runtime.memo import Memo, Symbol
 from zerograd.runtime.ride import Call, Leg, Ride, Ring, Traced
@@ -157,7 +158,7 @@ class Feeding:
             shown = symbol.shown = self._word(symbol.event)
         return shown
 
-    def _write_leg(self, leg: Leg) -> None:
+    def _write_leg(self, leg: Leg, where: FrameType) -> None:
         """Tell a trace that does not wait of one call."""
         going, trace = self.ride, self._trace
         if going is None or trace is None:
@@ -167,13 +168,13 @@ class Feeding:
         extra = None
         has_number = leg.is_measured or self.curves.has_norm
         if has_number and self.curves.are_wanted_in(rounds):
-            name, number = self._measure(leg.kind)
+            name, number = self._measure(leg.kind, where)
             extra = self.curves.told(name, number, last.shown or last.event, rounds)
         for symbol in before:
             trace.write(symbol.shown or symbol.event, iteration=rounds)
         trace.write(last.shown or last.event, iteration=rounds, extra=extra)
 
-    def _note_number(self, leg: Leg) -> None:
+    def _note_number(self, leg: Leg, where: FrameType) -> None:
         """Measure what belongs to one call, for a trace that waits."""
         going, laps = self.ride, self.laps
         if going is None or laps is None:
@@ -181,23 +182,22 @@ class Feeding:
         going.has_norm = going.has_norm and leg.kind != ride.STEP
         if self.curves.are_under_way:
             laps.hand_over()  # a number that arrives stands after its event
-        name, number = self._measure(leg.kind)
+        name, number = self._measure(leg.kind, where)
         if number is not None:
             event = leg.symbols[-1].shown or leg.symbols[-1].event
             extra = self.curves.told(name, number, event, self.memo.rounds + going.laps)
             if extra is not None:
                 going.extras[going.number_of(leg)] = extra
 
-    def _measure(self, kind: int) -> tuple[str, Number | None]:
+    def _measure(self, kind: int, where: FrameType) -> tuple[str, Number | None]:
         """Measure what belongs to a call that is ticked off: no hook has its arguments at hand."""
         curves = self.curves
         if kind == ride.BACKWARD:
-            roots = curves.found_near(torch_facts.ENGINE_CODE, torch_facts.ENGINE_ROOTS)
+            roots = local_near(where, torch_facts.ENGINE_CODE, torch_facts.ENGINE_ROOTS)
             return "loss", curves.loss(roots or ())
         if kind == ride.CLIP:
-            return "grad_norm", curves.take(
-                "norm", curves.found_near(traced_calls.CLIP_CODE, "norm")
-            )
+            norm = local_near(where, traced_calls.CLIP_CODE, "norm")
+            return "grad_norm", curves.take("norm", norm)
         return "grad_norm", curves.held_norm() if kind == ride.STEP else None
 
     def _count_lap(self) -> None:

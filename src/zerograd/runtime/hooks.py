@@ -218,6 +218,9 @@ def _ticking() -> tuple[Any, Any, Any, Callable[[Ride | Standstill], None]]:
             canary = leg.canary
             parameter = canary()
             if parameter is not None and parameter.grad is not None:
+                note = leg.note
+                if note is not None:
+                    note()
                 turn = leg.turn
                 if turn is None:
                     going.leg = leg.next
@@ -275,6 +278,9 @@ def _ticking() -> tuple[Any, Any, Any, Callable[[Ride | Standstill], None]]:
             leg = going.leg
             whose = leg.cleared
             if whose() is self:
+                note = leg.note
+                if note is not None:
+                    note()
                 turn = leg.turn
                 if turn is None:
                     going.leg = leg.next

@@ -26,7 +26,7 @@ class RoundSink(Protocol):
 
     gather: Callable[[], None] | None  # called before it writes
 
-    def wants_numbers_in(self, iteration: int) -> int: ...
+    def wants_numbers_in(self, iteration: int) -> range: ...
 
     def waits_for(self, iteration: int) -> int: ...
 
@@ -60,19 +60,21 @@ class Laps:
         self._kinds = Counter(each.event.kind.value for leg in legs for each in leg.symbols)
         self._trace.gather = self._gather
         self.ask()
+        ride.count_on()
 
     def ask(self) -> None:
         """Ask for which of the laps to come the trace wants numbers."""
         going = self._ride
         if going is None:
             return
-        if going.stamps is not None and len(going.stamps) >= MOST_STAMPS:
+        if len(going.stamps) >= MOST_STAMPS:
             self.hand_over()
         laps = going.laps
-        waits = self._trace.wants_numbers_in(self._first + laps)
-        going.wanted = laps + waits
-        # Asked again after that lap, and soon enough that not too much gathers.
-        going.due = laps + min(waits + 1, self._most)
+        wanted = self._trace.wants_numbers_in(self._first + laps)
+        first = self._first
+        going.wanted = range(wanted.start - first, wanted.stop - first, wanted.step)
+        # Asked again after them, and soon enough that not too much gathers.
+        going.due = min(going.wanted.stop, laps + self._most)
 
     def _gather(self) -> None:
         try:

@@ -141,9 +141,11 @@ class WatchedProcess:
             return 0
         return self._trace.waits_for(iteration)
 
-    def wants_numbers_in(self, iteration: int) -> int:
-        """Return after how many rounds the trace wants numbers."""
-        return self._trace.wants_numbers_in(iteration) if self._trace is not None else NEVER
+    def wants_numbers_in(self, iteration: int) -> range:
+        """Return the next rounds that the trace wants numbers of."""
+        if self._trace is None:
+            return range(NEVER, NEVER)
+        return self._trace.wants_numbers_in(iteration)
 
     def count_rounds(self, events: Mapping[str, int], *, first: int, last: int) -> None:
         """Take rounds that are only counted."""

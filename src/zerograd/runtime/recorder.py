@@ -101,8 +101,8 @@ class Recorder(Feeding):
     def measured(self, parameters: Any, norm: Any) -> None:
         if self.curves:
             self.curves.hold_norm(norm)
-            if self.ride is not None:
-                self.ride.has_norm = self.curves.has_norm
+            if self.ride is not None and self.curves.has_norm:
+                self.ride.expect_norm()
         if self.ride is None:
             mask = self._mask_of(parameters)
             held = [each for each in self.backwards.in_sight() if each.bit & mask]

@@ -17,7 +17,7 @@ from itertools import takewhile
 from sys import _getframe
 from threading import get_ident
 from time import perf_counter
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 from weakref import ref
 
@@ -61,7 +61,7 @@ class Call:
 class _AtHand:
     """What the hooks read at each call: side by side in memory, before all else."""
 
-    __slots__ = ("at", "canary", "cleared", "code", "near", "next", "stepped", "turn")
+    __slots__ = ("at", "canary", "cleared", "code", "near", "next", "note", "stepped", "turn")
 
 
 @dataclass(slots=True, eq=False)
@@ -89,7 +89,8 @@ class Leg(_AtHand):
     cleared: Callable[[], Any] = GONE  # whose clear it is
     stepped: Callable[[], Any] = GONE  # whose step, once the canary's gradient is there
     near: int = 0  # how far the user's frame is from the hook of a backward
-    # Goes on to what follows, where the ride hears of it: laps have ended, or there is a trace.
+    note: Callable[[], object] | None = None  # for a trace: takes the time of the call, or more
+    # Goes on to what follows, where the ride hears of it: laps have ended, or each call is told.
     turn: Callable[[], None] | None = None
 
     def simplify(self) -> None:
@@ -188,11 +189,11 @@ class Ring:
 class Traced:
     """What a ride tells a trace.
 
-    A trace that takes rounds later has the times of the calls gathered for it, and is
-    asked for the numbers of those laps alone that it writes down; any other takes each call.
+    A trace that takes rounds later has the times of the calls gathered for it, and numbers
+    measured in those laps alone that it writes down; any other takes each call.
     """
 
-    leg: Callable[[Leg], None]  # one call, or what was measured with it
+    leg: Callable[[Leg, FrameType], None]  # one call, or what is to be measured with it, where
     laps: Callable[[], None]  # laps have ended
     waits: bool  # it takes rounds later
 
@@ -207,7 +208,7 @@ class Ride(_UnderWay):
     """A ring being ridden, seen from the hooks."""
 
     __slots__ = (
-        *("_counted", "_end", "_lap", "_most", "_stop", "_trace"),
+        *("_counted", "_end", "_is_measuring", "_lap", "_most", "_stamp", "_stop", "_trace"),
         *("due", "extras", "has_norm", "ring", "stamps", "thread", "told", "wanted"),
     )
 
@@ -223,14 +224,17 @@ class Ride(_UnderWay):
         trace: Traced | None = None,
     ) -> None:
         self._trace = trace
-        self.has_norm = False  # one that was measured is to be told with the next step
-        # When the calls came, with what was measured by the number of the call; `told` of
-        # them the trace has had.
-        self.stamps: list[float] | None = [] if trace is not None and trace.waits else None
+        # When the calls came, for a trace that waits, with what was measured by the number of
+        # the call; `told` of them the trace has had.
+        self.stamps: list[float] = []
         self.extras: dict[int, Any] = {}
         self.told = 0
-        self.wanted = 0  # the next lap whose numbers are wanted
+        self.wanted = range(0)  # the next laps whose numbers are wanted
         self.due = 0  # the lap after which that is asked again
+        self.has_norm = False  # one that was measured is to be told with the next step
+        self._is_measuring = False
+        # In C throughout: a function of ours would take four times as long.
+        self._stamp = map(self.stamps.append, iter(perf_counter, None)).__next__
         self.is_going = True
         self.ring = ring
         self.leg = ring.legs[0].next
@@ -242,20 +246,52 @@ class Ride(_UnderWay):
         self._counted = 0
         self.left = 0  # laps to come that nobody hears of: the hooks count them down
         for leg in ring.legs:
-            leg.turn = partial(self._tell, leg) if trace is not None else None
-        if trace is None:
-            ring.legs[-1].turn = self._turn
-            self._count_on()
+            leg.note = self._stamp if trace is not None and trace.waits else None
+            leg.turn = partial(self._tell, leg) if trace is not None and not trace.waits else None
+        ring.legs[-1].turn = ring.legs[-1].turn or self._turn
+        self.count_on()
 
     @property
     def laps(self) -> int:
         """How many laps are complete."""
         return self._counted - self.left
 
-    def _count_on(self) -> None:
+    def count_on(self) -> None:
         """Let the next laps be counted with no call of ours; the one after them calls `_turn`."""
-        self.left = max(min(self._stop - self._counted, AT_ONCE) - 1, 0)
+        until = self._stop
+        if self._trace is not None:
+            until = min(until, self.due)
+            if self._trace.waits:
+                until = min(until, self._measure_or_not())
+        self.left = max(min(until - self._counted, AT_ONCE) - 1, 0)
         self._counted += self.left
+
+    def _measure_or_not(self) -> int:
+        """Measure what comes in the lap under way if that is wanted; return until which lap."""
+        wanted, now = self.wanted, self._counted
+        is_wanted = now in wanted
+        if is_wanted is not self._is_measuring:
+            self._measure_on(is_wanted)
+        if is_wanted:
+            return wanted.stop if wanted.step == 1 else now + 1
+        return max(wanted.start, now + (wanted.start - now) % wanted.step)
+
+    def _measure_on(self, is_wanted: bool) -> None:
+        """Measure what comes with the calls from now on, or take no more than their times."""
+        self._is_measuring = is_wanted
+        for leg in self.ring.legs:
+            if leg.is_measured or (leg.kind == STEP and self.has_norm):
+                leg.note = partial(self._measure, leg) if is_wanted else self._stamp
+
+    def expect_norm(self) -> None:
+        """Tell the norm that was just measured with the next step."""
+        self.has_norm = True
+        if self._is_measuring:
+            self._measure_on(True)
+
+    def _measure(self, leg: Leg) -> None:
+        self._stamp()
+        self._trace.leg(leg, _getframe(2))  # type: ignore[union-attr]  # else nothing is measured
 
     def ticks(self, key: int) -> bool:
         """Is the call at hand the one that is due? Else the ride has ended.
@@ -279,6 +315,9 @@ class Ride(_UnderWay):
                     return self._ends(key)
                 if leg.is_zeroed and self.laps & 1 and torch_facts.peek(parameter.grad):
                     return self._ends(key)
+            note = leg.note
+            if note is not None:
+                note()
             turn = leg.turn
             if turn is None:
                 self.leg = leg.next
@@ -291,16 +330,10 @@ class Ride(_UnderWay):
         return self._ends(key)
 
     def _tell(self, leg: Leg) -> None:
-        """Take note of a call for the trace, and go on to the next one."""
+        """Tell a trace that does not wait of a call, and go on to the next one."""
         trace: Any = self._trace
         self.leg = leg.next
-        if self.stamps is None:
-            trace.leg(leg)
-        else:
-            self.stamps.append(perf_counter())
-            # With a trace each lap is heard of: those counted are those complete.
-            if self._counted >= self.wanted and (leg.is_measured or self.has_norm):
-                trace.leg(leg)
+        trace.leg(leg, _getframe(2))
         if leg.is_last:
             self._turn()
 
@@ -312,8 +345,8 @@ class Ride(_UnderWay):
             self._trace.laps()
         if self._counted >= self._stop or get_ident() != self.thread:
             self._end_lap()
-        if self._trace is None and self.is_going:
-            self._count_on()
+        if self.is_going:
+            self.count_on()
 
     def _ends(self, key: int) -> bool:
         """End the ride at a call that is not due, unless it is no call that could be."""

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
+# NaN and infinity are no JSON: a loss of NaN is written as the word.
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=str).encode
+
 
 def event_line(
     iteration: int, at: float, site: int, backward: str, extra: Mapping[str, Any] | None
@@ -43,9 +46,8 @@ def rounded(extra: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def dumps(line: Mapping[str, Any]) -> str:
-    # NaN and infinity are no JSON: a loss of NaN is written as the word.
     try:
-        return json.dumps(line, separators=(",", ":"), allow_nan=False, default=str)
+        return _encode(line)
     except ValueError:
         return json.dumps(_worded(line), separators=(",", ":"), default=str)
 

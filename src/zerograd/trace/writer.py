@@ -20,7 +20,7 @@ from typing import Any
 from zerograd.errors import TraceError
 from zerograd.lifecycle.events import Event
 from zerograd.lifecycle.findings import Finding
-from zerograd.trace.format import KEPT_AT_FIRST, Header, is_kept, site_to_json, unkept_from
+from zerograd.trace.format import KEPT_AT_FIRST, Header, is_kept, kept_from, site_to_json
 from zerograd.trace.lines import dumps, event_line, rounded
 
 FLUSHED_EVERY = 0.1  # seconds
@@ -96,11 +96,13 @@ class TraceWriter:
 
     def waits_for(self, iteration: int) -> int:
         """Return for how many iterations from this one on nothing need be told until they end."""
-        return 0 if iteration <= self._keep_until else unkept_from(iteration, self._kept_at_first)
+        return self.wants_numbers_in(iteration).start - iteration
 
-    def wants_numbers_in(self, iteration: int) -> int:
-        """Return after how many iterations from this one on numbers are written with events."""
-        return self.waits_for(iteration)
+    def wants_numbers_in(self, iteration: int) -> range:
+        """Return iterations from this one on that are written whole, all up to the range's end."""
+        if iteration <= self._keep_until:
+            return range(iteration, self._keep_until + 1)
+        return kept_from(iteration, self._kept_at_first)
 
     def count_rounds(self, events: Mapping[str, int], *, first: int, last: int) -> None:
         """Take note of iterations that held so many events each, and are only counted."""
