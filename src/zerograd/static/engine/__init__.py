@@ -35,7 +35,7 @@ from zerograd.static.engine.beside.slipped import slipped_into_a_branch
 from zerograd.static.engine.beside.tails import tail_unupdated
 from zerograd.static.engine.beside.unfilled import clipped_unfilled
 from zerograd.static.engine.beside.unstepped import updated_before_any_step
-from zerograd.static.engine.beside.unupdated import unupdated
+from zerograd.static.engine.beside.unupdated import told_at_the_first, unupdated
 from zerograd.static.engine.beside.wiped import wiped_before_filled
 from zerograd.static.engine.beside.without_backward import stepped_unfilled
 from zerograd.static.engine.flow.asked import Asked
@@ -128,6 +128,7 @@ def _findings(program: Program) -> Outcome:
     findings = slipped_into_a_branch(program, findings)
     findings.extend(backward_of_a_copy(program))
     findings.extend(computed_used(program, findings))
+    findings = told_at_the_first(program, findings)
     findings = without_nameless(program, without_entrusted(program, findings))
     findings.sort(key=lambda finding: not finding.certain)
     return Outcome(in_order(findings), program.unresolved)

@@ -15,6 +15,8 @@ from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.text.words import is_scaler_name
 
 if TYPE_CHECKING:
+    from zerograd.lifecycle.events import Spot
+    from zerograd.static.engine.identity.unit import Unit
     from zerograd.static.engine.reading.program import Program
 
 _OWN = frozenset(("scale", "step", "unscale_", "unscale"))
@@ -62,3 +64,41 @@ def step_unupdated(program: Program, scaler: str, call: ast.Call) -> Finding:
         advice=rule.advice.format_map(names),
         owner=owner,
     )
+
+
+def told_at_the_first(program: Program, findings: list[Finding]) -> list[Finding]:
+    """Leave out the later steps through a scaler that the same missing update would follow.
+
+    One update behind the last of them mends all. It is the first that raises in the next round.
+    """
+    told = [each for each in findings if each.rule.code == "ZG302" and each.certain]
+    if len(told) < 2:
+        return findings  # most files
+    calls = {
+        program.main.source.spot(each): each
+        for each in ast.walk(program.main.source.tree)
+        if isinstance(each, ast.Call) and path_of(each.func).endswith(".step") and each.args
+    }
+    first: dict[tuple[str, int], int] = {}
+    left_out: set[Spot] = set()
+    for each in sorted(told, key=lambda one: one.spot.line):
+        call = calls.get(each.spot)
+        if call is None:
+            continue  # an unscale, or in another file
+        scaler = path_of(call.func).removesuffix(".step")
+        place = (scaler, _block_around(program.main, call.lineno))
+        since = first.setdefault(place, call.lineno)
+        between = program.main.source.lines[since - 1 : call.lineno]
+        if since < call.lineno and not any(f"{scaler}.update(" in row for row in between):
+            left_out.add(each.spot)
+    return [each for each in findings if each.rule.code != "ZG302" or each.spot not in left_out]
+
+
+def _block_around(unit: Unit, line: int) -> int:
+    """Return where the innermost loop around a line begins, or the function."""
+    around = [
+        each.lineno
+        for each in (*unit.loops(), *unit.every_function())
+        if each.lineno <= line <= (each.end_lineno or 0)
+    ]
+    return max(around, default=0)

@@ -10,7 +10,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.identity.definitions import Instance
-from zerograd.static.engine.text.stores import statements_in
+from zerograd.static.engine.identity.tallies import is_tallied
 from zerograd.static.engine.text.words import words_of
 
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ _OF_THE_RUN = frozenset(
         *("get_rank", "get_local_rank", "get_world_size"),
     )
 )
-_COMPARING = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 
 
 class Atom:
@@ -177,7 +176,7 @@ def atom_of(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -
             counter = True
             # A remainder that never changes would not be asked for.
             volatile = volatile or not _is_counted_here(frame, inner.left)
-    tallied = isinstance(node, ast.Compare) and _is_tallied(frame, node)
+    tallied = is_tallied(frame, node)
     frame.program.note_atom(
         key,
         Atom(node, "", frozenset(names), volatile, counter or tallied, tallied, frame.unit),
@@ -216,37 +215,3 @@ def _is_of_the_run(call: ast.Call) -> bool:
     function = call.func
     name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
     return name in _OF_THE_RUN and not call.args
-
-
-def _is_set_again(frame: Frame, name: str) -> bool:
-    loop = frame.loop.node if frame.loop is not None else None
-    return loop is not None and any(
-        isinstance(each, ast.Assign)
-        and any(name in (getattr(to, "id", ""), getattr(to, "attr", "")) for to in each.targets)
-        for each in statements_in([loop])
-    )
-
-
-def _name_of(side: ast.expr) -> str:
-    return side.id if isinstance(side, ast.Name) else getattr(side, "attr", "")
-
-
-def _is_tallied(frame: Frame, test: ast.Compare) -> bool:
-    """Is a number asked for that the file counts, and sets back to where it began?
-
-    So is the length of a list that is gathered and emptied.
-    """
-    if not isinstance(test.ops[0], _COMPARING):
-        return False
-    for side in (test.left, *test.comparators):
-        if isinstance(side, ast.Call) and _name_of(side.func) == "len" and len(side.args) == 1:
-            if frame.unit.is_gathered(_name_of(side.args[0])):
-                return True  # of the losses of a window, say
-            continue
-        name = _name_of(side)
-        known = frame.unit.is_tallied(name) if name else None
-        if known is not None:
-            return known
-        if name and frame.unit.is_counted_down(name):
-            return _is_set_again(frame, name)  # counted down, and set up again in the same loop
-    return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from zerograd.static.engine.judging.by_hand import first_number, wrong_tally
 from zerograd.static.engine.judging.window import (
     Window,
     flushes_by_number,
@@ -19,7 +20,16 @@ _TURNED_ROUND = "divides by the counter: no window is as long as the number that
 
 
 def wrong_guard(window: Window) -> tuple[str, str] | None:
-    """Return what is wrong with the guard and what to write instead, if it is wrong."""
+    """Return what is wrong with the guard and what to do about it, if it is wrong."""
+    if window.by_hand:
+        size = window.text(window.divisor)
+        return wrong_tally(window, divided=is_divided_by(window.step, size))
+    wrong = _wrong_remainder(window)
+    return None if wrong is None else (wrong[0], f"write `{wrong[1]}`")
+
+
+def _wrong_remainder(window: Window) -> tuple[str, str] | None:
+    """Return what is wrong with a remainder's test and what to write instead."""
     turned = _turned_round(window)
     if turned:
         return _TURNED_ROUND, turned
@@ -148,7 +158,9 @@ def _counter(window: Window) -> tuple[ast.expr | None, int | None]:
         for each in ast.walk(window.left)
         if isinstance(each, ast.Attribute | ast.Name) and isinstance(each.ctx, ast.Load)
     ]
-    return (named[0] if named else None), None
+    if not named or not isinstance(named[0], ast.Name):
+        return (named[0] if named else None), None
+    return named[0], first_number(window, named[0].id)
 
 
 def _names_first(window: Window, name: str) -> bool:

@@ -13,7 +13,7 @@ from zerograd.rules.stale_gradient import NOTHING_CLEARS
 from zerograd.static.engine.flow.closures import repeats
 from zerograd.static.engine.flow.steppers import loops_around
 from zerograd.static.engine.identity.frame import path_of
-from zerograd.static.engine.identity.ir import Happening
+from zerograd.static.engine.identity.ir import Happening, Loop
 from zerograd.static.engine.identity.shown import code_of
 from zerograd.static.engine.judging.window import is_before_the_window
 from zerograd.static.engine.text.doing import notes_down
@@ -73,17 +73,28 @@ def told_of_clears(
 
 
 def told_once(found: list[Finding], buckets: Buckets) -> list[Finding]:
-    """Leave out stale gradients whose only clear cuts a window short: one fault, told there."""
+    """Leave out stale gradients whose only clear cuts a window short: one fault, told there.
+
+    What another loop never clears is a fault of its own, and so it is told beside it.
+    """
     early = {each.spot for each in found if each.rule.code == "ZG501" and each.certain}
     if not early:
         return found  # most of them
 
     def is_told(each: Finding) -> bool:
+        if each.rule.code != "ZG101":
+            return False
         steps = [one for one in buckets.happenings if one.spot == each.spot]
-        clears = {one.spot for step in steps for one in _clears(step, buckets)}
-        return each.rule.code == "ZG101" and bool(clears) and clears <= early
+        pairs = [(one, step) for step in steps for one in _clears(step, buckets)]
+        near = any(_share_a_loop(one.loop, step.loop) for one, step in pairs)
+        return near and {one.spot for one, _ in pairs} <= early
 
     return [each for each in found if not is_told(each)]
+
+
+def _share_a_loop(loop: Loop | None, other: Loop | None) -> bool:
+    """Does one of two loops stand in the other, or is it the same?"""
+    return loop in loops_around(other) or other in loops_around(loop)
 
 
 def _said(finding: Finding, where: str, when: str) -> Finding:

@@ -42,8 +42,10 @@ def judged_by_count(
 
 
 def _counts(program: Program, key: str) -> bool:
-    """Is it a remainder of a number that the loop counts, and nothing else?"""
+    """Is it a remainder of a number that the loop counts, or that number, set back by hand?"""
     atom = program.atoms.get(key)
     node = atom.node if atom is not None else None
+    if atom is not None and atom.tallied and node is not None and not atom.volatile:
+        return True
     counted = node.left if isinstance(node, ast.Compare) else node
     return counted is not None and is_modulo(counted) and atom is not None and not atom.volatile

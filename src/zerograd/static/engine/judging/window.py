@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.identity.conditions import SYNC
-from zerograd.static.engine.identity.ir import FILLS, Happening
+from zerograd.static.engine.identity.ir import FILLS, Happening, Loop
+from zerograd.static.engine.judging.counted import Counted, counted_in
 from zerograd.static.engine.reading.counters import counter_of
-from zerograd.static.engine.text.remainders import is_one
 
 if TYPE_CHECKING:
     from zerograd.static.engine.flow.buckets import Buckets
@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 
 
 class Window:
-    """A step that a modulo lets through once in a while, and the backwards it collects."""
+    """A step that a count lets through once in a while, and the backwards it collects."""
 
     __slots__ = (
+        "asked",
         "backwards",
+        "by_hand",
         "cleared",
         "divisor",
         "emptied",
@@ -33,7 +35,6 @@ class Window:
         "guard",
         "index",
         "left",
-        "modulo",
         "sides",
         "single",
         "step",
@@ -49,7 +50,7 @@ class Window:
         guard: str,
         unit: Unit,
         test: ast.expr,
-        modulo: ast.BinOp,
+        counted: Counted,
         sides: set[bool],
         backwards: list[Happening],
     ) -> None:
@@ -57,9 +58,10 @@ class Window:
         self.guard = guard
         self.unit = unit  # where the guard stands, which may be another file than the step
         self.test = test
-        self.modulo = modulo
-        self.left = modulo.left
-        self.divisor = modulo.right
+        self.asked = counted.asked
+        self.left = counted.left
+        self.divisor = counted.size
+        self.by_hand = counted.by_hand
         self.sides = sides  # the truths of the guard with which the step is reached
         self.within = sides  # those where nothing else lets it through: the loop's last round
         self.backwards = backwards
@@ -79,7 +81,7 @@ class Window:
     def shown(self) -> ast.expr:
         """The test as it stands around the step: the same may have been asked before, or its
         opposite, for whether to synchronise say."""
-        asked, line = ast.dump(self.modulo), self.step.spot.line
+        asked, line = ast.dump(self.asked), self.step.spot.line
         if self.unit is self.step.unit:
             for each in self.unit.statements():
                 if isinstance(each, ast.If) and each.lineno <= line <= (each.end_lineno or 0):
@@ -105,17 +107,10 @@ def windows(
             number = atoms.get(key)
             if key == SYNC or atom is None or atom.node is None or number is None:
                 continue
-            modulo = next(
-                (
-                    each
-                    for each in ast.walk(atom.node)
-                    if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Mod)
-                ),
-                None,
-            )
-            if modulo is None or is_one(modulo.right):
+            counted = counted_in(atom, step.loop)
+            if counted is None:
                 continue
-            ends = _ends_beside(program, key, modulo, atoms)
+            ends = _ends_beside(program, key, counted, step.loop, atoms)
             if key not in step.guards | step.behind and not ends:
                 continue  # what else lets it through is not known
             steps = {
@@ -136,7 +131,7 @@ def windows(
             ]
             collected = [each for each in losses if key not in each.guards | each.behind]
             unit = atom.unit or step.unit  # where the guard stands, which may be another file
-            size = unit.source.segment(modulo.right)
+            size = unit.source.segment(counted.size)
             if not collected and (is_divided_by(step, size) or _is_kept_from_ranks(step)):
                 # written out on both sides: without synchronising, and with
                 taken = {_side(each, number, ends, flow) for each in losses}
@@ -157,7 +152,7 @@ def windows(
             sides = {number * 2 + 1 in literals for literals in reached}
             if all(_comes_with(each, number, sides, flow) for each in collected):
                 continue
-            window = Window(step, key, unit, atom.node, modulo, sides, collected)
+            window = Window(step, key, unit, atom.node, counted, sides, collected)
             window.steps = list(steps.values())
             window.single = _is_of_one_round(window, number, flow)
             if ends:
@@ -193,17 +188,19 @@ def _asked_around(program: Program, node: Happening) -> frozenset[str]:
 
 
 def _ends_beside(
-    program: Program, guard: str, modulo: ast.BinOp, atoms: dict[str, int]
+    program: Program, guard: str, counted: Counted, loop: Loop, atoms: dict[str, int]
 ) -> dict[int, str]:
     """Return the literals by which a guard lets the last round through as well: `… or i == n`."""
-    counted = {each.id for each in ast.walk(modulo.left) if isinstance(each, ast.Name)}
+    names = {each.id for each in ast.walk(counted.left) if isinstance(each, ast.Name)}
+    if counted.by_hand and isinstance(loop.node, ast.For):  # the loop has a counter of its own
+        names |= {each.id for each in ast.walk(loop.node.target) if isinstance(each, ast.Name)}
     found: dict[int, str] = {}
     for whole in program.atoms.values():
         for key in whole.parts if guard in whole.parts else ():
             node = program.atoms[key].node
             if key == guard or node is None or key not in atoms:
                 continue
-            truth = _truth_at_the_end(node, counted)
+            truth = _truth_at_the_end(node, names)
             if truth is not None:
                 found[atoms[key] * 2 + truth] = key
     return found

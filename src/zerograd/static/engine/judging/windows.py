@@ -14,6 +14,7 @@ from zerograd.lifecycle.pieces import makes_pieces
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.ir import Happening, Loop
 from zerograd.static.engine.identity.shown import code_of, name_of
+from zerograd.static.engine.judging.by_hand import begins_anew
 from zerograd.static.engine.judging.guarded import counts_another_loop, wrong_guard
 from zerograd.static.engine.judging.ranks import as_written, synchronises_each
 from zerograd.static.engine.judging.window import (
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from zerograd.static.engine.reading.program import Program
 
 _DIVIDES = re.compile(
-    r"loss\w*[\"'\])]*\s*/|\.div_?\(|1\.?0?\s*/|\.grad(?:\.data)?(?:\.mul_\(|\s*[*/]=)"
+    r"loss\w*[\"'\])]*\s*/|div_?\(|1\.?0?\s*/|\.grad(?:\.data)?(?:\.mul_\(|\s*[*/]=)"
 )
 _OUTER_COUNTER = (
     "asks for a counter of the outer loop, which is the same at all micro-batches of the inner one"
@@ -52,15 +53,10 @@ def window_findings(
             continue
         wrong = wrong_guard(window)
         if wrong is not None:
-            fault, better = wrong
-            finding = _finding(
-                window,
-                "ZG504",
-                window.unit.source.spot(window.shown),
-                fault=fault,
-                better=better,
-            )
-            yield replace(finding, trail=_trail(window))
+            fault, advice = wrong
+            at = window.unit.source.spot(window.shown)
+            finding = _finding(window, "ZG504", at, fault=fault, better="")
+            yield replace(finding, advice=advice, trail=_trail(window))
             continue
         if window.step.loop is None or window.step.loop.pseudo or window.emptied:
             continue
@@ -151,7 +147,7 @@ def _wrong_clears(
 ) -> Iterator[Finding]:
     """Yield the clears at a window's first micro-batch that a window of one never reaches."""
     for window in windows(program, buckets, flow, atoms):
-        if not asks_for(window.test, 0) or is_number(window.divisor):
+        if window.by_hand or not asks_for(window.test, 0) or is_number(window.divisor):
             continue
         for clear in buckets.happenings:
             if clear.kind is not EventKind.CLEAR or clear.event is None:
@@ -166,7 +162,7 @@ def _wrong_clears(
                     atom is not None
                     and atom.unit is window.unit
                     and isinstance(modulo, ast.BinOp)
-                    and window.text(modulo) == window.text(window.modulo)
+                    and window.text(modulo) == window.text(window.asked)
                 )
                 if same and all(number * 2 + 1 in each for each in flow.known_at(clear)):
                     yield _never_of_one(window, test)
@@ -204,7 +200,8 @@ def _note(step: Happening, code: str, spot: Spot, **names: str) -> Finding:
 
 
 def _loses_its_tail(window: Window, buckets: Buckets) -> bool:
-    if window.sides != {True} or not looks_like_a_window(window) or not _starts_anew(window):
+    whole = len(window.sides) == 1 if window.by_hand else window.sides == {True}
+    if not whole or not looks_like_a_window(window) or not _starts_anew(window):
         return False
     return not any(
         each.kind is EventKind.STEP
@@ -216,6 +213,8 @@ def _loses_its_tail(window: Window, buckets: Buckets) -> bool:
 
 def _starts_anew(window: Window) -> bool:
     """Does the counter begin again in each epoch? One that runs on carries the tail over."""
+    if window.by_hand:
+        return begins_anew(window)
     names = {each.id for each in ast.walk(window.left) if isinstance(each, ast.Name)}
     if window.index is not None and window.index[0] in names:
         return True
@@ -248,7 +247,7 @@ def _copied(loop: ast.AST | None, names: set[str]) -> set[str]:
 def _is_summed(window: Window) -> bool:
     if any(each.averaged for each in window.backwards) or not looks_like_a_window(window):
         return False
-    size = window.text(window.modulo.right)
+    size = window.text(window.divisor)
     return not _divides(window.step) and not is_divided_by(window.step, size)
 
 

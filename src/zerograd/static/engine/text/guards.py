@@ -34,7 +34,7 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 Table = dict[int, list[bool]]  # size of a window: truth at each iteration
 
 
-class _Unknown(Exception):
+class Unknown(Exception):
     """The guard holds something whose value is not known."""
 
 
@@ -46,7 +46,7 @@ def truths(test: ast.expr, counter: ast.expr, size: ast.expr, windows: int, star
             each: [guard.truth(index, each) for index in range(start, start + windows * each)]
             for each in guard.sizes(SIZES)
         }
-    except (_Unknown, ZeroDivisionError):
+    except (Unknown, ZeroDivisionError):
         return {}
 
 
@@ -55,7 +55,7 @@ def truth_at(test: ast.expr, counter: ast.expr, size: ast.expr, index: int) -> b
     guard = _Guard(test, counter, size)
     try:
         found = {guard.truth(index, each) for each in guard.sizes((1, 2, *SIZES))}
-    except (_Unknown, ZeroDivisionError):
+    except (Unknown, ZeroDivisionError):
         return None
     return found.pop() if len(found) == 1 else None
 
@@ -81,7 +81,7 @@ class _Guard:
         if self._number is None:
             values.update(dict.fromkeys(self._sizes, size))
         values.update(dict.fromkeys(self._counters, index))
-        return bool(_value(self._test, values))
+        return bool(value_of(self._test, values))
 
 
 def is_never(table: Table) -> bool:
@@ -132,28 +132,29 @@ def _once_in(size: int, column: list[bool]) -> bool:
     return bool(true) and true == list(range(true[0], len(column), size)) and true[0] < size
 
 
-def _value(node: ast.expr, values: dict[ast.AST, int]) -> Any:
+def value_of(node: ast.expr, values: dict[ast.AST, int]) -> Any:
+    """Return what an expression comes to where these of its parts have these values."""
     known = values.get(node)
     if known is not None:
         return known
     if isinstance(node, ast.Constant) and isinstance(node.value, int):
         return node.value
     if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
-        return _ARITHMETIC[type(node.op)](_value(node.left, values), _value(node.right, values))
+        return _ARITHMETIC[type(node.op)](value_of(node.left, values), value_of(node.right, values))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return not _value(node.operand, values)
+        return not value_of(node.operand, values)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_value(node.operand, values)
+        return -value_of(node.operand, values)
     if isinstance(node, ast.Compare):
-        left = _value(node.left, values)
+        left = value_of(node.left, values)
         for kind, right_node in zip(node.ops, node.comparators, strict=True):
-            right = _value(right_node, values)
+            right = value_of(right_node, values)
             if type(kind) not in _COMPARISONS:
-                raise _Unknown
+                raise Unknown
             if not _COMPARISONS[type(kind)](left, right):
                 return False
             left = right
         return True
     if isinstance(node, ast.Call) and ast.unparse(node.func) in ("int", "bool") and node.args:
-        return _value(node.args[0], values)
-    raise _Unknown
+        return value_of(node.args[0], values)
+    raise Unknown
