@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.static.notebooks import notebook
+from tests.static.test_engine import CASES, EXPECTED, SETTING
 from zerograd.lifecycle.events import Spot
 from zerograd.lifecycle.findings import Edit, Finding
 from zerograd.rules.stale_gradient import RULE
@@ -670,6 +671,101 @@ def expected(body: str) -> str:
             """,
             id="no clear into the loop that updates one parameter after the other",
         ),
+        pytest.param(
+            """
+            update = lambda: opt.step()
+            for x in data:
+                model(x).sum().backward()
+                update()
+            """,
+            """
+            update = lambda: opt.step()
+            for x in data:
+                model(x).sum().backward()
+                update()
+                opt.zero_grad()
+            """,
+            id="a step kept under a name, cleared behind the call of that name",
+        ),
+        pytest.param(
+            """
+            opts = [opt, torch.optim.SGD(critic.parameters(), lr=0.1)]
+            for x in data:
+                (model(x) + critic(x)).sum().backward()
+                list(map(lambda each: each.step(), opts))
+            """,
+            """
+            opts = [opt, torch.optim.SGD(critic.parameters(), lr=0.1)]
+            for x in data:
+                (model(x) + critic(x)).sum().backward()
+                list(map(lambda each: each.step(), opts))
+                list(map(lambda each: each.zero_grad(), opts))
+            """,
+            id="steps that are mapped, cleared in the same way",
+        ),
+        pytest.param(
+            """
+            w = torch.zeros(3, requires_grad=True)
+            for x in data:
+                (x * w).sum().backward()
+                with torch.no_grad():
+                    g = w.grad
+                    w -= 0.1 * g
+            """,
+            """
+            w = torch.zeros(3, requires_grad=True)
+            for x in data:
+                (x * w).sum().backward()
+                with torch.no_grad():
+                    g = w.grad
+                    w -= 0.1 * g
+                    w.grad = None
+            """,
+            id="a gradient that was given a name before the update",
+        ),
+        pytest.param(
+            """
+            w = torch.zeros(3, requires_grad=True)
+            for x in data:
+                (x * w).sum().backward()
+                w.grad.zero_()
+                with torch.no_grad():
+                    w -= 0.1 * w.grad
+            """,
+            """
+            w = torch.zeros(3, requires_grad=True)
+            for x in data:
+                (x * w).sum().backward()
+                with torch.no_grad():
+                    w -= 0.1 * w.grad
+                    w.grad.zero_()
+            """,
+            id="a clear by hand moves behind the update in place",
+        ),
+        pytest.param(
+            """
+            for epoch in range(9):
+                for i, x in enumerate(data):
+                    (model(x).sum() / 4).backward()
+                    if (i + 1) % 4 == 0:
+                        opt.step()
+                        opt.zero_grad()
+                if len(data) % 4:
+                    opt.step()
+            """,
+            """
+            for epoch in range(9):
+                for i, x in enumerate(data):
+                    (model(x).sum() / 4).backward()
+                    if (i + 1) % 4 == 0:
+                        opt.step()
+                        opt.zero_grad()
+                if len(data) % 4:
+                    opt.step()
+                    opt.zero_grad()
+            """,
+            id="what is left of an epoch is cleared behind its own step",
+        ),
     ],
 )
 def test_the_fixed_text(before: str, after: str) -> None:
@@ -891,6 +987,23 @@ def test_fixing_twice_changes_nothing_the_second_time(text: str) -> None:
     # Only lines of the loop are touched, and no line is lost that is not a known statement.
     assert new.decode().startswith(text[: text.index("for i")])
     assert new.count(b"# why") == text.count("# why")
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_the_fixes_of_loops_cure_and_bring_nothing(number: int) -> None:
+    checked = 0
+    for name, text in list(CASES.items())[number::12]:  # each third of them, in four parts
+        source = (SETTING + EXPECTED.sub("", text)).encode()
+        found = Checker(Asked()).check(source, "train.py").findings
+        if not any(each.fix is not None for each in found):
+            continue
+        checked += 1
+        result = run(source)
+        assert len(result.findings) + result.fixes <= len(found), name
+        left = {(each.rule.code, each.owner) for each in result.findings}
+        assert left <= {(each.rule.code, each.owner) for each in found}, name
+        assert run(result.fixed["train.py"].data).fixed == {}, name
+    assert checked > 20
 
 
 def test_as_many_are_offered_as_are_made() -> None:

@@ -24,6 +24,7 @@ def clear_after_step(scene: Scene) -> Plans:
             if code is not None:
                 message = f"insert `{code}` after line {scene.line(anchor)}"
                 yield message, partial(scene.layout.insert_after, anchor, code)
+    yield from _clear_after_call(scene)
     yield from _clear_after_all_steps(scene)
     yield from _clear_before_backward(scene)
     yield from clear_by_hand(scene)
@@ -44,6 +45,28 @@ def _is_cleared_by_count(scene: Scene) -> bool:
         )
         for each in ast.walk(scene.function(step))
     )
+
+
+def _clear_after_call(scene: Scene) -> Plans:
+    """A step in `update = lambda: opt.step()`: the clear stands behind the call of that name."""
+    here = scene.here
+    if not isinstance(here, ast.Assign) or not isinstance(here.value, ast.Lambda):
+        return
+    name = scene.layout.text(here.targets[0])
+    given = {each.arg for each in ast.walk(here.value) if isinstance(each, ast.arg)}
+    calls = [
+        each
+        for each in ast.walk(scene.source.tree)
+        if isinstance(each, ast.Expr)
+        and isinstance(each.value, ast.Call)
+        and scene.layout.text(each.value.func) == name
+    ]
+    if len(calls) == 1 and scene.owner.split(".")[0] not in given:
+        if scene.is_read_behind(calls[0]):
+            return
+        code = scene.clear_text()
+        message = f"insert `{code}` after line {scene.line(calls[0])}"
+        yield message, partial(scene.layout.insert_after, calls[0], code)
 
 
 def _clear_after_all_steps(scene: Scene) -> Plans:
@@ -112,6 +135,9 @@ def clear_by_hand(scene: Scene) -> Plans:
         for node in ast.walk(scene.here)
         if isinstance(node, ast.Attribute) and node.attr == "grad"
     }
+    moved = isinstance(scene.here, ast.AugAssign) and not used
+    if moved and scene.layout.text(scene.here.target) == scene.owner:  # type: ignore[attr-defined]
+        used = {scene.owner}  # `g = w.grad` stands before it
     names = [scene.owner] if scene.owner in used else sorted(used)
     if len(names) != 1 or names[0] in _names_inside(scene.here):
         return

@@ -18,13 +18,38 @@ def is_held(statement: ast.stmt, anchor: ast.stmt, around: Iterable[ast.AST]) ->
     start, end = sorted((_place(statement), _place(anchor)))
     own = set(map(id, ast.walk(statement)))
     uses, gives = _names(statement, but_for=None)
+    cleared = _cleared(statement)
     for each in around:
         if id(each) in own or not isinstance(each, ast.stmt) or not start <= _place(each) <= end:
             continue
         used, given = _names(each, but_for=each)
+        given -= cleared & _moved_in_place(each)
         if not given.isdisjoint(uses | gives) or not gives.isdisjoint(used):
             return True
     return False
+
+
+def _cleared(statement: ast.stmt) -> set[str]:
+    """Return the names whose gradient a statement speaks of."""
+    return {
+        each.value.id
+        for each in ast.walk(statement)
+        if isinstance(each, ast.Attribute)
+        and each.attr == "grad"
+        and isinstance(each.value, ast.Name)
+    }
+
+
+def _moved_in_place(statement: ast.stmt) -> set[str]:
+    """Return the names that `w -= …` alone assigns there: a tensor stays the same one."""
+    moved = [each.target for each in ast.walk(statement) if isinstance(each, ast.AugAssign)]
+    stored = [
+        each.id
+        for each in ast.walk(statement)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    ]
+    names = [each.id for each in moved if isinstance(each, ast.Name)]
+    return {each for each in names if names.count(each) == stored.count(each)}
 
 
 def _place(statement: ast.stmt) -> tuple[int, int]:

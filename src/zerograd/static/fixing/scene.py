@@ -100,6 +100,9 @@ class Scene:
                 if self.layout.text(over.target) == self.owner and self.has_call(node.elt, "step"):
                     names = f"for {self.owner} in {self.layout.text(over.iter)}"
                     return None if over.ifs else f"[{self.owner}.zero_grad() {names}]"
+        mapped = self._clear_mapped(step)
+        if mapped is not None:
+            return mapped
         for call in self.calls(step, "step"):
             assert isinstance(call.func, ast.Attribute)
             stepped = call.args[0] if call.args else call.func.value
@@ -108,6 +111,15 @@ class Scene:
             ):
                 return f"{self.layout.text(stepped)}.zero_grad()"
         return None
+
+    def _clear_mapped(self, step: ast.stmt) -> str | None:
+        """Return `list(map(lambda o: o.zero_grad(), opts))`, where a step is written so."""
+        calls = [each for each in self.calls(step, "step") if not each.args and not each.keywords]
+        lambdas = [each.body for each in ast.walk(step) if isinstance(each, ast.Lambda)]
+        if not isinstance(step, ast.Expr) or len(calls) != 1 or lambdas != calls:
+            return None
+        first, second = self.layout.text(step), self.layout.text(calls[0].func)
+        return first.replace(f"{second}()", f"{second.removesuffix('step')}zero_grad()")
 
     def scaler(self) -> str | None:
         """Return the scaler that steps the owner, as the user names it."""

@@ -162,7 +162,7 @@ class Judgement(Leaks):
             told = self._finding(node, "ZG102", BucketState(lost=late), True)
             yield too_soon(replace(told, spot=node.spot))
         if sure.isdisjoint(("ZG101", "ZG402")):
-            leaked = list(self._leaked(node))
+            leaked = [*self._leaked(node), *self._flushed(node)]
             yield from leaked or self._works_against(node)
         bare = stepped_unscaled(node, self._buckets, self._flow)
         if bare is not None:

@@ -22,6 +22,7 @@ from zerograd.static.engine.judging.dealt import (
     take_other_ways,
     takes_some_outputs,
 )
+from zerograd.static.engine.judging.flushed import CLEAR_THERE, flushed_before
 from zerograd.static.engine.judging.opposed import SEPARATE, Opposed
 from zerograd.static.engine.judging.telling import Telling
 from zerograd.static.engine.text.words import OPTIMIZER_WORDS, is_loss_name, words_of
@@ -78,6 +79,15 @@ class Leaks(Telling):
                     finding = in_window(finding, self._code_at(left.left.spot))
                 yield finding
                 return
+
+    def _flushed(self, node: Happening) -> Iterable[Finding]:
+        """ZG101: it finds what a step behind its loop has used, which nothing clears there."""
+        found = flushed_before(node, self._program, self._buckets, self._flow)
+        if found is not None and not self._is_doubted(node):
+            last, state = found
+            told = self._finding(node, "ZG101", state, True)
+            names = {"owner": told.owner, "step": self._code_at(last.spot), "line": last.spot.line}
+            yield replace(told, advice=CLEAR_THERE.format_map(names))
 
     def _gathers(self, step: Happening, loss: Spot) -> bool:
         """Does a counter keep the step away from some of its losses, as it does in a window?"""
