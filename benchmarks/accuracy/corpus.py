@@ -60,6 +60,8 @@ SPLITS = {  # name in the corpus -> folder
     "sixteenth-development": "sixteenth_dev",
     "sixteenth-held-out": "sixteenth_held_out",
     "eighteenth-development": "eighteenth_dev",
+    "nineteenth-development": "nineteenth_dev",
+    "nineteenth-held-out": "nineteenth_held_out",
 }
 
 
