@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from zerograd.static.engine.identity.definitions import Instance
-from zerograd.static.engine.identity.values import Named, Tensor, Value
+from zerograd.static.engine.identity.keys import covers
+from zerograd.static.engine.identity.values import Module, Named, Tensor, Value
 from zerograd.static.engine.text.words import words_of
 
 # words in the names of what a network goes on from in its next call
@@ -18,6 +19,7 @@ class Ties:
         self.takers = frozenset[str]()  # objects of elsewhere made from parameters
         self._derived: dict[str, frozenset[str]] = {}
         self._attached: dict[tuple[str, str], Value] = {}
+        self._joined: dict[str, set[str]] = {}  # networks: those that were made part of them
 
     def derive(self, path: str, keys: frozenset[str]) -> None:
         """Remember that an unseen call has made `path` from these networks."""
@@ -42,6 +44,21 @@ class Ties:
 
     def attached(self, key: str, name: str) -> Value | None:
         return self._attached.get((key, name))
+
+    def join(self, key: str, part: Value) -> None:
+        """Remember `net.head = head`: what is done to all of the network is done to the head."""
+        if isinstance(part, Module | Instance) and not covers(key, part.key):
+            self._joined.setdefault(key, set()).add(part.key)
+
+    def joined_to(self, keys: frozenset[str]) -> frozenset[str]:
+        """Return the networks made elsewhere that are part of these, or of a part of these."""
+        found: set[str] = set()
+        more = keys if self._joined else frozenset[str]()
+        while more:
+            own = (part for key, part in self._joined.items() if any(covers(e, key) for e in more))
+            more = frozenset[str]().union(*own) - found
+            found |= more
+        return frozenset(found)
 
     def remembered_by(self, keys: frozenset[str]) -> frozenset[str]:
         """Return what a network goes on from: `decoder.hidden = encoder(x)`."""

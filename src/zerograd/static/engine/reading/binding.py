@@ -63,11 +63,13 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
             if before is not None and (program.conditional or _is_mistaken(before, value)):
                 named = on_one_branch(program, before, named)
             owner.attributes[target.attr] = named
+            program.join(owner.key, named)
         elif type(owner) is Mapping:  # a namespace
             owner.items[target.attr] = apart(named, owner)
         elif isinstance(owner, Module | Named | Class):
             key = owner.path if isinstance(owner, Named) else getattr(owner, "key", owner.ident)
             program.attach(key, target.attr, named)
+            program.join(key, named)
     elif isinstance(target, (ast.Tuple, ast.List)):
         _unpack(frame, target, value)
     elif isinstance(target, ast.Starred):

@@ -164,11 +164,12 @@ def clear(frame: Frame, node: ast.AST, target: Value, arguments: Arguments) -> N
             # each part of a network, as a loop meets them: then all of it
             frame.emit(Haze(frozenset((each.key.removesuffix(".[*]"),)), whole=True))
         elif isinstance(each, _CLEARABLE):
+            keys = keys_of(each) | frame.program.behind(each)
             emit(
                 frame,
                 EventKind.CLEAR,
                 node,
-                keys=keys_of(each) | frame.program.behind(each),
+                keys=keys | frame.program.joined_to(keys),
                 some=is_part(each),
                 lacks=is_lacking(each),
                 name=_receiver(node),
