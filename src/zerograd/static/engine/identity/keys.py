@@ -119,6 +119,9 @@ def joined(values: list[Value]) -> Value:
     longest = _longest(known)
     if longest is not None:
         return longest
+    dicts = [value for value in known if type(value) is Mapping]
+    if len(dicts) == len(known):
+        return _united(dicts)
     lasting = [
         value for value in known if isinstance(value, Optimizer | Module | Instance | Mapping)
     ]
@@ -134,6 +137,14 @@ def _longest(values: list[Value]) -> Several | None:
     idents = [each.ident for each in longest.items]
     heads = ([item.ident for item in each.items] for each in lists)
     return longest if all(head == idents[: len(head)] for head in heads) else None
+
+
+def _united(dicts: list[Mapping]) -> Mapping:
+    """Of `{"all": a} if alone else {"d": b, "g": c}` one that holds all that any of them does."""
+    keys = dict.fromkeys(key for each in dicts for key in each.items)
+    return Mapping(
+        {key: joined([each.items[key] for each in dicts if key in each.items]) for key in keys}
+    )
 
 
 def _are_others(values: list[Value]) -> bool:
