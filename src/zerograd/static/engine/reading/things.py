@@ -198,7 +198,9 @@ def thing_method(
         return base
     if name in OF_TENSORS:
         return Arguments([Tensor(keys_of(base)), *arguments.all()], {}).computed()
-    if name in ("prepare", "setup", "initialize", "setup_optimizers"):
+    # Fabric's setup_optimizers(opt) is handed them; who is handed none makes them.
+    wraps = name == "setup_optimizers" and arguments.optimizers()
+    if name in ("prepare", "setup", "initialize") or wraps:
         windowed = name == "prepare" and "accelerator" in words_of(path)
         return prepared(program, arguments, windowed=windowed)
     return _unseen_method(frame, node, base, name, arguments)
