@@ -135,6 +135,20 @@ def test_modules_without_a_word_about_gradients_are_not_parsed(tree: Path) -> No
     assert found("train.py", "paths") is None
 
 
+def test_that_another_looked_into_a_plain_module_makes_it_no_module_of_training(
+    tree: Path,
+) -> None:
+    write(tree, "train.py")
+    (tree / "paths.py").write_text("import os\n")
+    project = Project()
+    source = Source.parse("", "train.py")
+    project.start(source)
+    plain = project.find(source, "paths", plain=True)
+    assert plain is not None
+    assert project.find(source, "paths") is None
+    assert project.find(source, "paths", plain=True) is plain
+
+
 def test_a_file_may_look_into_so_many_modules_only(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

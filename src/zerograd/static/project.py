@@ -42,7 +42,7 @@ class Project:
         self._names: dict[str, frozenset[str]] = {}  # folder -> what it holds
         self._bases: dict[str, tuple[str, ...]] = {}  # folder -> where its imports may lie
         self._paths: dict[tuple[str, str, int], str | None] = {}
-        self._sources: dict[str, Source | None] = {}
+        self._sources: dict[tuple[str, bool], Source | None] = {}  # by path, and if read as plain
         self._asked: set[str] = set()
         self._texts: dict[str, bytes] = {}  # of modules that were asked for a name
         self._places: dict[str, tuple[str, str]] = {}
@@ -88,7 +88,7 @@ class Project:
 
         A package that imports all of a hundred modules is asked for one name of one of them.
         """
-        if path in self._sources:
+        if (path, False) in self._sources:
             return True
         data = self._texts.get(path)
         if data is None:
@@ -210,11 +210,17 @@ class Project:
         return names
 
     def _load(self, path: str, *, plain: bool = False) -> Source | None:
-        known = path in self._sources
-        source = self._sources.pop(path) if known else _read(path, plain=plain)
-        if source is None and known and plain:
-            source = _read(path, plain=True)
-        self._hold(path, source)
+        # That somebody else looked into a plain module makes it no module of training.
+        source = self._held(path, plain=False)
+        return self._held(path, plain=True) if source is None and plain else source
+
+    def _held(self, path: str, *, plain: bool) -> Source | None:
+        """Return a module and put it last in the row of those that are held."""
+        key = path, plain
+        source = self._sources.pop(key) if key in self._sources else _read(path, plain=plain)
+        self._sources[key] = source
+        if len(self._sources) > MOST_KEPT:
+            self._sources.pop(next(iter(self._sources)))  # the one longest unused
         return source
 
     def source_of(self, data: bytes, path: str) -> Source:
@@ -223,16 +229,10 @@ class Project:
         It is not held for those who may import it, since few do: to hold each tree until many
         others were made costs more than to parse those few again.
         """
-        known = self._sources.get(os.path.abspath(path))
+        known = self._sources.get((os.path.abspath(path), False))
         if known is not None and known.data() == data:
             return known
         return Source.read(data, shown_path(path))
-
-    def _hold(self, path: str, source: Source | None) -> None:
-        """Put a module last in the row of those that are held; the one longest unused goes."""
-        self._sources[path] = source
-        if len(self._sources) > MOST_KEPT:
-            self._sources.pop(next(iter(self._sources)))
 
 
 def _is_of_training(data: bytes) -> bool:
