@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from copy import copy
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.identity.branches import ALWAYS, NEVER, Test, branch, combined
@@ -84,6 +85,40 @@ def on_both_ways(frame: Frame, choice: Either, read: Callable[[Value], Value]) -
     other, frame.out = frame.out, outer
     frame.out.extend(branch(choice.test, one, other))
     return either(frame.program, choice.test, then, otherwise)
+
+
+def made_elsewhere(program: Program, instance: Instance, known: dict[str, Value]) -> None:
+    """Settle the choices among attributes that another method set: it made them there, and then.
+
+    `self.step = plain if not is_external(name) else outer`: the call is not made in each round.
+    What was `known` before is left as it is.
+    """
+    for name, value in instance.attributes.items():
+        if type(value) is Either and value is not known.get(name):
+            instance.attributes[name] = _made_once(program, value)
+
+
+def _made_once(program: Program, choice: Either) -> Either:
+    then, otherwise = (
+        _made_once(program, each) if type(each) is Either else each
+        for each in (choice.then, choice.otherwise)
+    )
+    return Either(_answered(program, choice.test), then, otherwise)
+
+
+def _answered(program: Program, test: Test) -> Test:
+    """Return a test whose answer was taken down, of one that may be another each time."""
+    if test.kind in ("both", "either"):
+        return Test(test.kind, parts=tuple(_answered(program, each) for each in test.parts))
+    atom = program.atoms.get(test.key)
+    if atom is None or not atom.volatile:
+        return test
+    key = f"{test.key}, once"
+    if key not in program.atoms:
+        kept = copy(atom)
+        kept.volatile, kept.lasts = False, True
+        program.note_atom(key, kept)
+    return Test("atom", key, test.truth)
 
 
 def _are_called(program: Program, one: Value, other: Value) -> bool:

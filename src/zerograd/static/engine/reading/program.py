@@ -13,6 +13,7 @@ from zerograd.lifecycle.events import Spot
 from zerograd.static.engine.identity.arguments import Arguments
 from zerograd.static.engine.identity.atoms import Atom
 from zerograd.static.engine.identity.branches import Test
+from zerograd.static.engine.identity.choices import made_elsewhere
 from zerograd.static.engine.identity.conditions import SYNC
 from zerograd.static.engine.identity.decorators import has_decorator
 from zerograd.static.engine.identity.definitions import Function, Instance
@@ -139,6 +140,7 @@ class Program(Readings):
                 instance.primed.add(mark)
                 known = dict(instance.attributes)
                 self.quietly(Function(node, owner.unit, bound=instance, owner=owner))
+                made_elsewhere(self, instance, known)
                 found = instance.attributes.get(name)
                 # What was seen to be set stays: here the method is read for nobody's arguments.
                 instance.attributes.update(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.identity.arguments import Arguments
-from zerograd.static.engine.identity.definitions import Function
+from zerograd.static.engine.identity.choices import made_elsewhere
+from zerograd.static.engine.identity.definitions import Function, Instance
 from zerograd.static.engine.identity.elsewhere import (
     clears_at_other_times,
     is_all,
@@ -161,6 +162,8 @@ def _counts_what_others_count(program: Program, block: Block) -> bool:
 
 def _read(program: Program, function: Function, cls: ClassUnit | None) -> Iterator[Root]:
     program.begin()
+    if isinstance(function.bound, Instance):
+        made_elsewhere(program, function.bound, {})
     frame = program.frame(program.main)
     closures = len(program.closures)
     program.invoke(frame, function.node, function, Arguments.of_nobody())
