@@ -29,10 +29,11 @@ class Clears:
         backwards = recorder.backwards
         backwards.threads.add(backwards.thread())
         recorder.steps.before_clear(holder)
-        unused = recorder.memo.node.unused
-        if not unused:
+        if not recorder.memo.node.filled:
             return
         mask = recorder.owners.mask_of(holder, backwards.around() is not None)
+        recorder.leaves.before_clear(mask, recorder.sites.here(3))
+        unused = recorder.memo.node.unused
         dropped = [each for each in recorder.partition.buckets if each.bit & mask]
         dropped = [each for each in dropped if each.name in unused]
         if dropped:

@@ -23,6 +23,7 @@ from zerograd.lifecycle.events import Event, EventKind
 from zerograd.runtime import hand_work, torch_facts
 from zerograd.runtime.buckets import Bucket
 from zerograd.runtime.call_site import Site
+from zerograd.runtime.in_sight import uses_gradients
 from zerograd.runtime.names import has_networks, name_in_frames
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Leaves:
         self.watched: list[Bucket] = []
         self._last_site: Site | None = None
         self.averaged: dict[Site, bool | None] = {}
+        self._used: dict[Site, bool] = {}
 
     def discover(self, roots: Any, site: Site) -> int:
         """Walk the graph under `roots`, take up the leaves that are new; return its size."""
@@ -122,6 +124,13 @@ class Leaves:
             bucket.moved_at = leaf._version
             bucket.print_before = bucket.print_before if is_same else None
 
+    def before_clear(self, mask: int, site: Site) -> None:
+        """Find out which leaves were updated before a call clears them."""
+        filled = self._recorder.memo.node.filled
+        for bucket in self.watched:
+            if bucket.bit & mask and not bucket.owners and bucket.name in filled:
+                self.was_updated(bucket, site)
+
     def was_updated(self, bucket: Bucket, site: Site) -> bool:
         """Has the leaf changed since the last backward? Then feed that as its step."""
         leaf = bucket.canary()
@@ -133,6 +142,15 @@ class Leaves:
         if moved and not self._is_lent(bucket):
             self._feed_update(bucket, site)
         return moved
+
+    def _is_used(self, site: Site) -> bool:
+        """Is there any code that may use a gradient? Asked once a place."""
+        found = self._used.get(site)
+        if found is None:
+            if len(self._used) >= MOST_SITES:
+                self._used.clear()
+            found = self._used[site] = uses_gradients()
+        return found
 
     def _is_lent(self, bucket: Bucket) -> bool:
         """Is its gradient the one that an optimizer's parameter has too, and steps on?
@@ -225,6 +243,8 @@ class Leaves:
         return bucket.leaf and (any(not each.leaf for each in others) or has_networks())
 
     def _feed_update(self, bucket: Bucket, site: Site) -> None:
+        if not self._is_used(site):
+            return
         recorder = self._recorder
         recorder.hold_by_hand(bucket)
         key = ("update by hand", site, bucket.name)

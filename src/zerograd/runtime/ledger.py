@@ -207,7 +207,8 @@ class Ledger:
             return False
         if code in _ON_WHAT_IS_THERE:
             # Zeros are nothing: somebody has cleared them by a way that moves no counter.
-            held = [each for each in buckets if looks.norm(each) != 0.0 or _is_late(finding, each)]
+            # An update by hand is known only later, when they may well be gone again.
+            held = [each for each in buckets if finding.owner == each.name or looks.norm(each)]
         else:
             held = buckets
         if code in _ON_WHAT_WAS_THERE:
@@ -366,11 +367,6 @@ class Ledger:
         for (code, _), count in self._counts.items():
             found[f"zerograd/{code}"] = found.get(f"zerograd/{code}", 0.0) + count
         return found
-
-
-def _is_late(finding: Finding, bucket: Bucket) -> bool:
-    """Is it an update by hand, known only now that its gradients are gone?"""
-    return finding.owner == bucket.name and not bucket.gradients(1)
 
 
 def _line_at(spot: Spot) -> str:

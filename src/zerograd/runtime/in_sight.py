@@ -1,0 +1,126 @@
+"""The code that a training loop has in sight: does any of it use what `.grad` holds?
+
+A leaf of no optimizer's that changes is updated by hand only where somebody reads its gradient. A
+target network is moved too, and so is an average of the weights, by a loss that may well fill them.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+from collections.abc import Iterator
+from types import FrameType, FunctionType, ModuleType
+
+from torch.optim import Optimizer
+
+from zerograd.runtime.call_site import kind_of_is_machinery, kind_of_is_user
+from zerograd.runtime.written import is_grad
+
+MOST_FILES = 8192
+MOST_NAMES = 4096  # of a module, that are looked through
+_MEASURES = frozenset(
+    {
+        *("norm", "vector_norm", "item", "tolist", "numpy", "numel", "size", "dim", "isnan"),
+        *("isinf", "isfinite", "any", "all", "allclose", "equal", "print", "len", "isinstance"),
+        *("add_histogram", "add_scalar", "assert_close", "write", "info", "debug", "register_hook"),
+    }
+)
+
+
+def uses_gradients() -> bool:
+    """Is `.grad` read around the call that goes on, other than to measure, test or change it?
+
+    Asked of all files of the user's that are loaded, and of those of libraries that
+    the user's code on the way here names.
+    """
+    return any(map(_uses_gradients, _files()))
+
+
+def _files() -> Iterator[str]:
+    seen: set[str] = set()
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if kind_of_is_user(path) and path not in seen:
+            seen.add(path)
+            yield path
+            for other in _named(frame.f_globals):
+                if other not in seen and not kind_of_is_machinery(other):
+                    seen.add(other)
+                    yield other
+        frame = frame.f_back
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None) or ""
+        if path.endswith(".py") and path not in seen and kind_of_is_user(path):
+            seen.add(path)
+            yield path
+
+
+def _named(variables: dict[str, object]) -> Iterator[str]:
+    """Yield the files of the modules, functions and classes that are named there."""
+    for value in list(variables.values())[:MOST_NAMES]:
+        kind = type(value)  # and not what the value says of itself, which may be code
+        if kind is FunctionType:
+            yield value.__code__.co_filename  # type: ignore[attr-defined]
+        elif kind is ModuleType:
+            yield vars(value).get("__file__") or ""
+        elif isinstance(value, type):
+            yield getattr(sys.modules.get(value.__module__), "__file__", None) or ""
+
+
+_answers: dict[tuple[str, int], bool] = {}
+
+
+def _uses_gradients(path: str) -> bool:
+    lines = linecache.getlines(path)
+    known = _answers.get((path, len(lines)))  # a cell that is written anew is another one
+    if known is None:
+        text = "".join(lines)
+        known = ".grad" in text and _says_so(text, path)
+        if len(_answers) >= MOST_FILES:
+            _answers.clear()
+        _answers[path, len(lines)] = known
+    return known
+
+
+def _says_so(text: str, path: str) -> bool:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return True  # a cell with magics, say
+    return _reads(tree, _optimizers_in(path))
+
+
+def _optimizers_in(path: str) -> set[str]:
+    """Return the names of torch's kind of optimizers in a file: what they use has an owner."""
+    kinds: list[type] = [Optimizer]
+    for kind in kinds:  # grows as it goes
+        kinds += kind.__subclasses__()
+    files = ((getattr(sys.modules.get(each.__module__), "__file__", ""), each) for each in kinds)
+    return {each.__name__ for file, each in files if file == path}
+
+
+def _reads(node: ast.AST, optimizers: set[str]) -> bool:
+    if is_grad(node):
+        return isinstance(node.ctx, ast.Load)  # type: ignore[attr-defined]
+    if isinstance(node, ast.Compare) or (
+        isinstance(node, ast.ClassDef) and node.name in optimizers
+    ):
+        return False
+    inside = list(ast.iter_child_nodes(node))
+    if isinstance(node, (ast.Assign, ast.AugAssign)):
+        inside = [node.value]  # `p.grad.data = g` only changes it
+    if isinstance(node, ast.Call):
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if name in _MEASURES:
+            return False
+        if name.endswith("_") and _is_itself(node.func):
+            inside.remove(node.func)  # `p.grad.clamp_(-1, 1)`
+    return any(_reads(each, optimizers) for each in inside)
+
+
+def _is_itself(node: ast.AST) -> bool:
+    """Is it a method of some `.grad` itself, or of its `.data`?"""
+    of = node.value if isinstance(node, ast.Attribute) else node
+    return is_grad(of.value if isinstance(of, ast.Attribute) and of.attr == "data" else of)
