@@ -99,7 +99,7 @@ class Atom:
         return self._text
 
 
-def _is_counted(name: str) -> bool:
+def is_counted(name: str) -> bool:
     """Does the name suggest a number that training counts up: `epoch`, but not `num_epoch`?"""
     words = words_of(name)
     return not _COUNTED.isdisjoint(words) and (_AMOUNTS | _COUNTER_WORDS).isdisjoint(words)
@@ -167,7 +167,7 @@ def atom_of(frame: Frame, node: ast.expr, text: str, *, settled: bool = False) -
             names.add(f".{inner.attr}")
             counter = counter or not _COUNTER_WORDS.isdisjoint(words_of(inner.attr))
             volatile = volatile or frame.unit.changes_attribute(inner.attr)
-            counted = _is_counted(inner.attr) and isinstance(inner.value, ast.Name)
+            counted = is_counted(inner.attr) and isinstance(inner.value, ast.Name)
             of_self = counted and inner.value.id == "self"  # type: ignore[attr-defined]
             volatile = volatile or (of_self and inner.value not in lasting)
         elif type(inner) is ast.Call:

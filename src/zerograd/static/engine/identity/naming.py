@@ -56,6 +56,7 @@ class Naming(Ties, Progress):
         self.typical: set[str] = set()  # keys of what stands for many, made in one round each
         self.placed: dict[str, Instance] = {}  # of such, the ones that were asked for by a place
         self._living: set[str] = set()  # keys of what also has another name, or is in a list
+        self.frozen: frozenset[str] = frozenset()  # keys of networks that no backward fills now
 
     def _provisional(self, what: str) -> str:
         self._made += 1
@@ -125,6 +126,8 @@ class Naming(Ties, Progress):
         for known in (self.typical, self._living):
             if before in known:
                 known.add(value.key)
+        if before in self.frozen:  # `head = nn.Linear(4, 1).requires_grad_(False)`
+            self.frozen |= {value.key}
         self._reset(frame, value)
 
     def _apart(self, key: str) -> str:

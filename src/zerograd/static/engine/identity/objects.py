@@ -61,7 +61,6 @@ class Objects(Naming, ABC):
 
     def __init__(self) -> None:
         super().__init__()
-        self.frozen: frozenset[str] = frozenset()
         self.entrusted = False  # is an object of elsewhere made from the one that trains?
         self.told: dict[str, frozenset[str]] = {}  # modules of elsewhere: optimizers given to them
         self.asked: set[str] = set()  # networks with a method that gives one knows not what

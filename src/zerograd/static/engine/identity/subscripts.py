@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from zerograd.static.engine.identity.atoms import is_counted
 from zerograd.static.engine.identity.definitions import Instance
 from zerograd.static.engine.identity.groups import Groups
 from zerograd.static.engine.identity.keys import joined
@@ -50,7 +51,8 @@ def item_of(program: Program, base: Value, index: object) -> Value:
         return _picked(base.items)
     if isinstance(base, Mapping):
         if index in base.items:
-            return base.items[index]
+            item = base.items[index]
+            return NOTHING if _is_counter(index, item) else item
         alike = [item for key, item in base.items.items() if _begins(key, index)]
         if len(base.items) == 1 and not alike:
             (only,) = base.items.values()
@@ -69,6 +71,11 @@ def item_of(program: Program, base: Value, index: object) -> Value:
     if isinstance(base, Tensor | Leaf):
         return base
     return NOTHING  # a part of a gradient is no gradient to clear
+
+
+def _is_counter(index: object, item: Value) -> bool:
+    """Is it `state["step"]`, by its name a number that somebody counts up?"""
+    return type(item) is Constant and type(item.value) is int and is_counted(str(index))
 
 
 def _begins(key: object, stem: object) -> bool:

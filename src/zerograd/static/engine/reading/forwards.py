@@ -29,7 +29,8 @@ def as_read(output: Value, given: Value, network: Instance) -> Value:
     if type(output) is not Tensor or network.key not in output.deps:
         return output
     known = computed if isinstance(computed, Tensor) else Tensor(sure=False)
-    if known.sure and known.deps:  # whom does it cut off?
+    owned = any(is_within(each, network.key) for each in known.leaves)  # parameters by themselves
+    if owned or (known.sure and known.deps):  # whom does it cut off?
         whole = Tensor(frozenset((network.key,)))
         output = Tensor(
             known.deps | whole.deps,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import Spot
 from zerograd.static.engine.identity.arguments import Arguments
-from zerograd.static.engine.identity.atoms import Atom
+from zerograd.static.engine.identity.atoms import Atom, is_counted
 from zerograd.static.engine.identity.branches import Test
 from zerograd.static.engine.identity.choices import made_elsewhere
 from zerograd.static.engine.identity.conditions import SYNC
@@ -183,7 +183,13 @@ class Program(Readings):
         return found[0] if len(found) == 1 else None
 
     def _part(self, instance: Instance, name: str, value: Value) -> Value:
-        """A network's part is cleared with it, whatever it was called before it became one."""
+        """A network's part is cleared with it, whatever it was called before it became one.
+
+        A number that is counted elsewhere, by another method, is not the one it began with.
+        """
+        if type(value) is Constant and type(value.value) in (int, float):
+            lasts = self.is_set_once(instance, name) and not is_counted(name)
+            return value if lasts else Named(f"{instance.key}.{name}")
         part = isinstance(value, Module | Named) and not is_optimizer_name(name)
         part = part and not is_data_name(name)
         return Module(f"{instance.key}.{name}") if part and self.is_module(instance.cls) else value
