@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from zerograd.static.engine.reading.program import Program
 
 _DIVIDES = re.compile(
-    r"loss\w*[\"'\])]*\s*/|div_?\(|1\.?0?\s*/|\.grad(?:\.data)?(?:\.mul_\(|\s*[*/]=)"
+    r"loss\w*[\"'\])]*\s*/|div_?\(|1\.?0?\s*/|\.grad(?:\.data)?(?:\.mul_\((?!0\.?0?\))|\s*[*/]=(?!\s*0\.?0?\s*$))",
+    re.MULTILINE,
 )
 _OUTER_COUNTER = (
     "asks for a counter of the outer loop, which is the same at all micro-batches of the inner one"
