@@ -16,6 +16,11 @@ NEVER_SCALED = (
 SCALED_NONE = (
     "the loss goes backward unscaled, and {scaler} has scaled none: {scaler}.step({owner}) raises"
 )
+# And where both kinds of loss meet in the same gradients.
+MIXED = (
+    "the loss goes backward unscaled into gradients that {scaler} has scaled, "
+    "and {scaler}.step({owner}) divides all of them by the scale"
+)
 SCALE_IT = "write {scaler}.scale(…).backward()"
 # And one more: the scaler believes that what comes next has been unscaled already.
 UNSCALED_AFTER = (

@@ -23,7 +23,9 @@ from zerograd.static.engine.beside.abandoned import never_stepped
 from zerograd.static.engine.beside.belated import changed_after_step
 from zerograd.static.engine.beside.clipped_past import clipped_past
 from zerograd.static.engine.beside.computed import computed_used
+from zerograd.static.engine.beside.flushed import flushed_otherwise
 from zerograd.static.engine.beside.forgotten import forgotten
+from zerograd.static.engine.beside.frozen import frozen
 from zerograd.static.engine.beside.gathered import kept_while_growing
 from zerograd.static.engine.beside.hooked import clipped_in_hooks
 from zerograd.static.engine.beside.idle import idle, kept_idle, kept_unused
@@ -37,7 +39,8 @@ from zerograd.static.engine.beside.unfilled import clipped_unfilled
 from zerograd.static.engine.beside.unstepped import updated_before_any_step
 from zerograd.static.engine.beside.unupdated import told_at_the_first, unupdated
 from zerograd.static.engine.beside.wiped import wiped_before_filled
-from zerograd.static.engine.beside.without_backward import stepped_unfilled
+from zerograd.static.engine.beside.withheld import withheld
+from zerograd.static.engine.beside.without_backward import stepped_by_closure, stepped_unfilled
 from zerograd.static.engine.flow.asked import Asked
 from zerograd.static.engine.flow.buckets import Buckets
 from zerograd.static.engine.flow.exclusive import ruled_out, settled_by_one
@@ -75,6 +78,9 @@ BESIDE = (
     kept_idle,
     kept_unused,
     forgotten,
+    flushed_otherwise,
+    withheld,
+    frozen,
     unupdated,
     clipped_past,
     tail_unupdated,
@@ -86,6 +92,7 @@ BESIDE = (
     changed_after_step,
     wiped_before_filled,
     stepped_unfilled,
+    stepped_by_closure,
     clipped_in_hooks,
     kept_while_growing,
     never_set_back,

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from zerograd.static.engine.reading.program import Program
 
 _MADE_ANEW = "{loss} is made anew here, cut off from the network, so its backward() fills nothing"
-_ASKED_LATE = "{loss} was computed under no_grad(), so its backward() fills nothing"
+_ASKED_LATE = "{loss} was computed without a graph, so its backward() fills nothing"
 _KEEP_IT = "call backward() on the loss as the network and the criterion give it"
-_WITH_GRAPH = "compute {loss}, and what it is made from, outside of no_grad()"
+_WITH_GRAPH = "compute {loss} from what the network gives, without no_grad(), detach() or argmax()"
 _ASKED = re.compile(r"requires_grad(_\((?!\s*False)|\s*=\s*True)")
 _COPIES = frozenset(("Variable", "tensor", "as_tensor", "FloatTensor", "Tensor", "Parameter"))
 _APART = frozenset(("detach", "data", "item", "numpy", "tolist"))
@@ -98,19 +98,24 @@ class _Scope:
             return
         self._forget(node)
         name = target.id if isinstance(target, ast.Name) else ""
-        if not blind:
+        loses = _loses_its_graph(node.value)
+        if not (blind or loses):
             self._others |= names_stored([node])
         if not name:
             return
         if _LOSSES.isdisjoint(words_of(name)):
-            if blind and isinstance(node.value, ast.Call):
+            if loses or (blind and isinstance(node.value, ast.Call)):
                 self._blind.add(name)
+                self._others.discard(name)
         elif _is_copy(node.value):
             self._cut[name] = node
         elif _is_apart(node.value):
             self._apart[name] = node
-        elif blind or self._is_of_blind(node.value):
+        elif blind or self._is_of_blind(_bare(node.value)):
             self._blind.add(name)
+        elif (asked := _asked_for(node.value)) is not None and self._is_of_blind(_bare(asked)):
+            self._blind.add(name)
+            self._cut[name] = node
 
     def _is_of_blind(self, value: ast.expr) -> bool:
         """Is it computed by one call from what was made without a graph, and from no network?"""
@@ -212,6 +217,35 @@ def _is_apart(value: ast.expr) -> bool:
     last = value.func if isinstance(value, ast.Call) else value
     bare = isinstance(last, ast.Attribute) and last.attr in ("detach", "data")
     return _is_computed(value) and (bare or _is_made(value))
+
+
+def _loses_its_graph(value: ast.expr) -> bool:
+    """Is it an output without the graph that made it: detached, or the number of a class?"""
+    last = value.func if isinstance(value, ast.Call) else value
+    if not isinstance(last, ast.Attribute) or not _is_computed(value):
+        return False
+    taken = last.attr == "argmax" or (last.attr == "detach" and isinstance(value, ast.Call))
+    return taken or (last.attr == "data" and isinstance(last.value, ast.Call))
+
+
+def _bare(value: ast.expr) -> ast.expr:
+    """Return a call with `preds` where `preds.float()` is handed to it."""
+    if not isinstance(value, ast.Call):
+        return value
+    return ast.Call(value.func, [*map(_receiver_of, value.args)], value.keywords)
+
+
+def _receiver_of(value: ast.expr) -> ast.expr:
+    func = value.func if isinstance(value, ast.Call) and not value.args else None
+    named = isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name)
+    return func.value if named and isinstance(func, ast.Attribute) else value
+
+
+def _asked_for(value: ast.expr) -> ast.expr | None:
+    """Return what gradients are asked of on the way: of `criterion(y, t).requires_grad_()`."""
+    func = value.func if isinstance(value, ast.Call) else None
+    asked = isinstance(func, ast.Attribute) and func.attr == "requires_grad_"
+    return func.value if asked and isinstance(func, ast.Attribute) else None
 
 
 def _is_made(value: ast.expr) -> bool:

@@ -50,6 +50,64 @@ def stepped_unfilled(program: Program) -> Iterator[Finding]:
                 yield _finding(program, owner, clear, step)
 
 
+def stepped_by_closure(program: Program) -> Iterator[Finding]:
+    """Yield the steps of this file with a closure that clears, gives back a loss and fills nothing.
+
+    The optimizer takes what the closure gives back for a loss that has gone backward.
+    """
+    unit = program.main
+    for closure in unit.functions_saying("zero_grad"):
+        name = re.escape(closure.name)
+        if not re.search(rf"\.step\(\s*(?:closure\s*=\s*)?{name}\s*\)", unit.source.text):
+            continue  # most functions
+        code = "\n".join(map(ast.unparse, closure.body))
+        if _FILLS.search(code) or acts(code, unit) or not _gives_back_a_loss(program, closure):
+            continue
+        for step in _steps_with(unit.source.tree, closure.name):
+            assert isinstance(step.func, ast.Attribute)
+            owner = path_of(step.func.value)
+            cleared = [
+                each
+                for each in ast.walk(closure)
+                if isinstance(each, ast.Call) and path_of(each.func) == f"{owner}.zero_grad"
+            ]
+            if cleared:
+                yield _finding(program, owner, cleared[0], step)
+
+
+def _steps_with(tree: ast.AST, closure: str) -> list[ast.Call]:
+    """Return the steps that are handed the closure, if no other function has its name."""
+    named = [
+        each for each in ast.walk(tree) if isinstance(each, FunctionNode) and each.name == closure
+    ]
+    return [
+        each
+        for each in ast.walk(tree)
+        if len(named) == 1
+        and isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Attribute)
+        and each.func.attr == "step"
+        and [path_of(given) for given in (*each.args, *(word.value for word in each.keywords))]
+        == [closure]
+    ]
+
+
+def _gives_back_a_loss(program: Program, closure: FunctionNode) -> bool:
+    """Does it end with a loss that it has computed itself?"""
+    last = closure.body[-1]
+    if not isinstance(last, ast.Return) or last.value is None:
+        return False
+    if not isinstance(last.value, ast.Name):
+        return _is_loss(program, last.value)
+    given = any(
+        isinstance(each, ast.Assign)
+        and any(path_of(target) == last.value.id for target in each.targets)
+        and _is_loss(program, each.value)
+        for each in closure.body
+    )
+    return given and _keeps_a_loss(program, closure, last.lineno)
+
+
 def _pairs(function: FunctionNode) -> Iterator[tuple[str, ast.Call, ast.Call]]:
     """Yield the clears of a function with the steps behind them, both in no loop of its own."""
     cleared: dict[str, ast.Call] = {}

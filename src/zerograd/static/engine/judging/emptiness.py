@@ -68,9 +68,10 @@ def is_open(
             for each in verdict.state.contributions
         )
     if code == "ZG402":
-        # who makes the gradients by hand may use them twice
         another = "[*]" in step.name or _is_told_which(step) or _picks_another(step, buckets)
-        return another or _is_assigned(verdict, buckets) or _is_a_part(step, buckets)
+        # who makes the gradients by hand may use them twice, though not in one breath
+        meant = _is_assigned(verdict, buckets) and not _is_written_twice(step, verdict)
+        return another or meant or _is_a_part(step, buckets)
     if code in ("ZG102", "ZG401") and is_trained_between(step, buckets):
         return True
     if code == "ZG102" and _is_called_off(step, verdict, buckets):
@@ -220,6 +221,16 @@ def _is_a_part(step: Happening, buckets: Buckets) -> bool:
 def _is_assigned(verdict: Verdict, buckets: Buckets) -> bool:
     assigned = {each.spot for each in buckets.happenings if each.kind is EventKind.ASSIGN}
     return any(each.spot in assigned for each in verdict.state.contributions)
+
+
+def _is_written_twice(step: Happening, verdict: Verdict) -> bool:
+    """Is the line of the step before it the same, with nothing between the two?"""
+    used = verdict.state.contributions[-1].used_at if verdict.state.contributions else None
+    if used is None or used.path != step.spot.path or used.line >= step.spot.line:
+        return False
+    rows = step.unit.source.lines[used.line - 1 : step.spot.line]
+    first, *between, last = (each.split("#", 1)[0].rstrip() for each in rows)
+    return first == last and not any(between)
 
 
 def _is_surely_empty(step: Happening, buckets: Buckets, program: Program) -> bool:

@@ -37,6 +37,7 @@ from zerograd.static.engine.judging.halfway import (
 from zerograd.static.engine.judging.late import comes_before_its_loss, is_waiting
 from zerograd.static.engine.judging.leaks import Leaks
 from zerograd.static.engine.judging.losses import LostLosses
+from zerograd.static.engine.judging.mixed import stepped_on_plain
 from zerograd.static.engine.judging.opposed import Opposed
 from zerograd.static.engine.judging.plausible import (
     BEFORE,
@@ -55,7 +56,6 @@ from zerograd.static.engine.judging.unscaled import (
     is_of_apex,
     is_unscaled_after_its_step,
     is_unscaled_too_late,
-    stepped_unscaled,
 )
 from zerograd.static.engine.judging.vain import (
     CLIPPED_AFTER_CLEAR,
@@ -164,7 +164,7 @@ class Judgement(Leaks):
         if sure.isdisjoint(("ZG101", "ZG402")):
             leaked = [*self._leaked(node), *self._flushed(node)]
             yield from leaked or self._works_against(node)
-        bare = stepped_unscaled(node, self._buckets, self._flow)
+        bare = stepped_on_plain(node, self._buckets, self._flow)
         if bare is not None:
             yield self._bypassed(node, bare.loss.spot, bare.message, SCALE_IT, bare.certain)
 

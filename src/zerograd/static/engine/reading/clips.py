@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.identity.arguments import Arguments
@@ -14,12 +15,16 @@ from zerograd.static.engine.identity.values import (
     Constant,
     External,
     Module,
+    Named,
     Optimizer,
     Value,
+    leaves_of,
 )
 from zerograd.static.engine.reading.emit import emit
 from zerograd.static.engine.reading.gradients import holds_the_scale
 from zerograd.static.engine.text.words import clips_by_name
+
+_PARAMETERS = re.compile(r"params|parameters")
 
 
 def clip(frame: Frame, node: ast.Call, arguments: Arguments, base: Value | None = None) -> Value:
@@ -40,12 +45,22 @@ def clip(frame: Frame, node: ast.Call, arguments: Arguments, base: Value | None 
         return NOTHING
     source = arguments.get("parameters", 0)
     keys = keys_of(source) if source is not None else frozenset[str]()
+    if source is not None and _is_some_list(source):
+        keys = frozenset()  # handed in beside the optimizer: what that one holds, for all one knows
     if isinstance(base, Optimizer):
         keys = base.keys if base.keys is not None else frozenset((f"?{base.key}",))
     elif isinstance(base, Module):
         keys = frozenset((base.key,))
     emit(frame, EventKind.CLIP, node, keys=keys or None, name="")
     return NOTHING
+
+
+def _is_some_list(source: Value) -> bool:
+    """Is it a list of parameters by its name alone, which nothing here has made?"""
+    return all(
+        isinstance(each, Named) and _PARAMETERS.search(each.path.rsplit(".", 1)[-1])
+        for each in leaves_of(source)
+    )
 
 
 def clip_by_name(

@@ -1,0 +1,174 @@
+"""ZG504: a window whose guard stands around the backward too, so that one micro-batch goes back.
+
+    loss = criterion(model(x), y) / accumulate
+    if (i + 1) % accumulate == 0:
+        loss.backward()
+        optimizer.step()
+
+What the other micro-batches have computed is thrown away, though nothing clears it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from zerograd.lifecycle.findings import Finding
+from zerograd.rules import BY_CODE
+from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.text.remainders import is_modulo
+from zerograd.static.engine.text.stores import names_stored, statements_in
+from zerograd.static.engine.text.words import is_optimizer_name, is_scaler_name
+
+if TYPE_CHECKING:
+    from zerograd.static.engine.identity.unit import Unit
+    from zerograd.static.engine.reading.program import Program
+
+_MESSAGE = (
+    "the condition `{condition}` stands around {loss}.backward() too: "
+    "all micro-batches of a window but one are lost"
+)
+_ADVICE = "go backward before it, at every micro-batch, and leave the step where it is"
+_OF_WINDOWS = re.compile(r"accum|grad_?acc|acc_?step", re.IGNORECASE)
+
+
+def withheld(program: Program) -> Iterator[Finding]:
+    """Yield the backwards of this file that such a guard keeps from all rounds but one."""
+    unit = program.main
+    text = unit.source.text
+    if "%" not in text or "backward(" not in text:
+        return
+    for loop in unit.loops():
+        if not isinstance(loop, ast.For) or unit.text_of(loop).count("backward(") != 1:
+            continue
+        for at, guard in enumerate(loop.body):
+            if not isinstance(guard, ast.If) or not _steps(guard):
+                continue
+            size = _size(guard.test)
+            call = _backward(guard)
+            loss = _loss(call) if call is not None else ""
+            if (
+                size is not None
+                and call is not None
+                and loss
+                and loss not in names_stored(guard.body)
+                and _is_of_this_round(loss, loop, before := [*_plain(loop.body[:at])])
+                and _is_of_a_window(unit, size, before)
+            ):
+                yield _finding(program, guard.test, call, loss)
+
+
+def _size(test: ast.expr) -> ast.expr | None:
+    """Return what a counter is divided by, if the test asks for a remainder of zero."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
+        return next((size for each in test.values if (size := _size(each)) is not None), None)
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        left = test.operand
+    elif isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq):
+        left = test.left
+    else:
+        return None
+    return left.right if isinstance(left, ast.BinOp) and is_modulo(left) else None
+
+
+def _steps(guard: ast.If) -> bool:
+    return any(
+        isinstance(each, ast.Expr)
+        and isinstance(each.value, ast.Call)
+        and isinstance(each.value.func, ast.Attribute)
+        and _name_of(each.value.func) == "step"
+        and (is_optimizer_name(owner := path_of(each.value.func.value)) or is_scaler_name(owner))
+        for each in statements_in(guard.body)
+    )
+
+
+def _backward(guard: ast.If) -> ast.Call | None:
+    """Return the backward that stands in the branch, under nothing else."""
+    for each in guard.body:
+        call = each.value if isinstance(each, ast.Expr) else None
+        if isinstance(call, ast.Call) and _name_of(call.func) in ("backward", "manual_backward"):
+            return call
+    return None
+
+
+def _name_of(func: ast.expr) -> str:
+    return func.attr if isinstance(func, ast.Attribute) else path_of(func)
+
+
+def _loss(call: ast.Call) -> str:
+    """Return the name that goes back: of `loss`, of `scaler.scale(loss)` and of what is handed."""
+    assert isinstance(call.func, ast.Attribute | ast.Name)
+    at: ast.expr = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+    if isinstance(at, ast.Call) and len(at.args) == 1:
+        at = at.args[0]  # scaler.scale(loss)
+    elif call.args and isinstance(call.args[0], ast.Name):
+        at = call.args[0]  # accelerator.backward(loss)
+    return at.id if isinstance(at, ast.Name) else ""
+
+
+def _plain(block: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a block, and those that stand in a `with` there."""
+    for each in block:
+        if isinstance(each, ast.With):
+            yield from _plain(each.body)
+        else:
+            yield each
+
+
+def _is_of_this_round(loss: str, loop: ast.For, before: list[ast.stmt]) -> bool:
+    """Is it computed anew in each round, from nothing that the rounds before have added up?"""
+    sources, made = {loss}, False
+    for each in reversed(before):
+        stored = names_stored([each]) & sources
+        if not stored:
+            continue
+        if isinstance(each, ast.AugAssign) or (loss in stored and not isinstance(each, ast.Assign)):
+            return False  # added to, or made in a branch
+        sources |= _names(each.value if isinstance(each, ast.Assign) else each)
+        made = made or loss in stored
+    return made and not sources & _carried(loop)
+
+
+def _carried(loop: ast.For) -> set[str]:
+    """Return the names that a round gives a value made of their own last one, or adds to."""
+    found: set[str] = set()
+    stored = _names(loop.target)
+    for each in sorted(statements_in(loop.body), key=lambda part: getattr(part, "lineno", 0)):
+        if isinstance(each, ast.AugAssign):
+            found.add(path_of(each.target))
+        elif isinstance(each, ast.Assign):
+            here = names_stored([each])
+            found |= (_names(each.value) & here) - stored
+            stored |= here
+    return found
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def _is_of_a_window(unit: Unit, size: ast.expr, before: list[ast.stmt]) -> bool:
+    """Is it called after a window, or is the loss divided by its size?"""
+    text = unit.source.segment(size)
+    divided = any(
+        isinstance(part, ast.BinOp)
+        and isinstance(part.op, ast.Div)
+        and unit.source.segment(part.right) == text
+        for each in before
+        for part in ast.walk(each)
+    )
+    return divided or bool(_OF_WINDOWS.search(text))
+
+
+def _finding(program: Program, test: ast.expr, call: ast.Call, loss: str) -> Finding:
+    source = program.main.source
+    names = {"condition": source.segment(test), "loss": loss}
+    return Finding(
+        rule=BY_CODE["ZG504"],
+        spot=source.spot(call),
+        message=_MESSAGE.format_map(names),
+        advice=_ADVICE,
+        owner=loss,
+    )
