@@ -12,14 +12,19 @@ import ast
 _CUTS = frozenset({"chunk", "split", "tensor_split", "batch", "batched"})
 
 
-def makes_pieces(loop: ast.For | ast.AsyncFor) -> bool:
+def makes_pieces(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
     """Does the loop only count, or go over the pieces of a batch?
 
     >>> makes_pieces(ast.parse("for _ in range(4): loss(next(batches)).backward()").body[0])
     True
     >>> makes_pieces(ast.parse("for task in range(4): losses[task].backward()").body[0])
     False
+    >>> makes_pieces(ast.parse("while n < 4: loss(next(batches)).backward(); n += 1").body[0])
+    True
     """
+    if isinstance(loop, ast.While):
+        numbers = _counted(loop)
+        return bool(numbers) and not _is_told_apart(loop, numbers)
     calls = [node for node in ast.walk(loop.iter) if isinstance(node, ast.Call)]
     names = {
         call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
@@ -27,12 +32,26 @@ def makes_pieces(loop: ast.For | ast.AsyncFor) -> bool:
     }
     if names & _CUTS:
         return True
-    return "range" in names and not _is_told_apart(loop)
-
-
-def _is_told_apart(loop: ast.For | ast.AsyncFor) -> bool:
-    """Is the number of a turn given to a call or used as an index: is each turn its own case?"""
     numbers = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+    return "range" in names and not _is_told_apart(loop, numbers)
+
+
+def _counted(loop: ast.While) -> set[str]:
+    """Return the numbers that the loop compares, and counts up or down in each turn."""
+    if not isinstance(loop.test, ast.Compare):
+        return set()
+    asked = {node.id for node in ast.walk(loop.test) if isinstance(node, ast.Name)}
+    return asked & {
+        statement.target.id
+        for statement in loop.body
+        if isinstance(statement, ast.AugAssign)
+        and isinstance(statement.target, ast.Name)
+        and isinstance(statement.value, ast.Constant)
+    }
+
+
+def _is_told_apart(loop: ast.For | ast.AsyncFor | ast.While, numbers: set[str]) -> bool:
+    """Is the number of a turn given to a call or used as an index: is each turn its own case?"""
     given = [
         part
         for statement in loop.body

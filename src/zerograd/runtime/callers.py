@@ -90,7 +90,7 @@ class Callers:
         step = steps[shared.code]
         if loop.lineno <= step <= (loop.end_lineno or loop.lineno):
             return True
-        return isinstance(loop, (ast.For, ast.AsyncFor)) and makes_pieces(loop)
+        return isinstance(loop, (ast.For, ast.AsyncFor, ast.While)) and makes_pieces(loop)
 
 
 def is_counted() -> bool:

@@ -243,7 +243,7 @@ class Unit:
     def is_tallied(self, name: str) -> bool | None:
         """Is a number that is counted up set back to nothing as well? None: it is not counted."""
         if name not in self._tallies:
-            counted = self._is_before(name, " += ")
+            counted = self._is_before(name, " += ") or f"{name} = {name} + " in self.source.text
             self._tallies[name] = is_set_back(self.source.text, name) if counted else None
         return self._tallies[name]
 
@@ -264,7 +264,9 @@ class Unit:
         """Is one taken off a number of that name anywhere?"""
         known = self._counted_down.get(name)
         if known is None:
-            known = self._counted_down[name] = self._is_before(name, " -= 1")
+            known = self._counted_down[name] = (
+                self._is_before(name, " -= 1") or f"{name} = {name} - 1" in self.source.text
+            )
         return known
 
     def _is_before(self, name: str, sign: str) -> bool:

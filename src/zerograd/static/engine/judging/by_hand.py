@@ -22,12 +22,18 @@ _ONE_TOO_MANY = "makes windows of {size} + 1 micro-batches, though the loss is d
 _ONE_TOO_FEW = "makes windows of {size} - 1 micro-batches, though the loss is divided by {size}"
 
 
-def begins_anew(window: Window) -> bool:
-    """Is the tally set back where an epoch begins, whatever is left of the last one's window?"""
+def begins_anew(window: Window, name: str = "") -> bool:
+    """Is the tally set back where an epoch begins, whatever is left of the last one's window?
+
+    Or the number of this name, of which the window asks the remainder?
+    """
     loop = window.step.loop
-    beginning = _beginning(window)
+    beginning = _beginning(window, name)
     if loop is None or beginning is None or not beginning.anew or _minds_its_tail(window):
         return False
+    value = beginning.value or ast.Name("", ast.Load())
+    if not isinstance(value, ast.Constant) and ast.dump(value) != ast.dump(window.divisor):
+        return False  # it may go on with what was counted before
     around = window.unit.functions_around(loop.node.lineno)  # type: ignore[union-attr]
     outer = loop.parent
     if outer is not None and not outer.pseudo:
@@ -43,7 +49,8 @@ def _minds_its_tail(window: Window) -> bool:
     around = window.unit.functions_around(loop.node.lineno)[-1:] if loop is not None else []  # type: ignore[union-attr]
     text = "".join(map(window.unit.text_of, around)) or (loop.text if loop is not None else "")
     size = re.escape(window.text(window.divisor))
-    return re.search(rf"(?://|%)\s*{size}(?!\w)", text) is not None
+    sign = r"(?://|%)" if window.by_hand else "//"
+    return re.search(rf"{sign}\s*{size}(?!\w)", text) is not None
 
 
 def _beginning(window: Window, name: str = "") -> Beginning | None:

@@ -112,7 +112,7 @@ def _loops_of_their_own(buckets: Buckets, flow: Flow) -> Iterator[Finding]:
             continue
         told.add(owner)
         loop = filled[0].loop.node if filled[0].loop is not None else None
-        cuts = isinstance(loop, ast.For | ast.AsyncFor) and makes_pieces(loop)
+        cuts = isinstance(loop, ast.For | ast.AsyncFor | ast.While) and makes_pieces(loop)
         if cuts and not any(each.averaged for each in filled) and not _divides(step):
             yield _note(step, "ZG503", step.spot)
         if synchronises_each(step):
@@ -219,6 +219,8 @@ def _starts_anew(window: Window) -> bool:
     names = {each.id for each in ast.walk(window.left) if isinstance(each, ast.Name)}
     if window.index is not None and window.index[0] in names:
         return True
+    if any(begins_anew(window, each) for each in names):
+        return True  # counted by hand, from the beginning of the function
     loop = window.step.loop
     names |= _copied(loop.node if loop is not None else None, names)
     outer = loop.parent.node if loop is not None and loop.parent is not None else None
