@@ -271,6 +271,33 @@ def train(net, opt, data):
     assert [(each.rule.code, each.spot.line) for each in found] == [("ZG101", 7)]
 
 
+@pytest.mark.parametrize(("clear", "codes"), [("pass", ["ZG101"]), ("small.zero_grad()", [])])
+def test_one_network_that_is_too_long_to_follow_leaves_the_others_to_be_judged(
+    clear: str, codes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flow, "MOST_NODES", 4000)
+    passes = "".join(
+        f"        if flags[{n}]:\n"
+        "            large(x).sum().backward()\n"
+        "        if flags[-1]:\n"
+        "            opt.step()\n"
+        for n in range(40)
+    )
+    source = f"""\
+def train(large, small, data, flags):
+    opt = optim.SGD(large.parameters(), lr=0.1)
+    own = optim.SGD(small.parameters(), lr=0.1)
+    for x in data:
+{passes}
+        {clear}
+        small(x).sum().backward()
+        own.step()
+"""
+    found = zerograd.check_source(SETTING + source, "long.py")
+    assert [each.rule.code for each in found] == codes
+    assert all(each.owner == "own" for each in found)
+
+
 def test_a_loop_is_judged_though_what_it_calls_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flow, "MOST_NODES", 2000)
     passes = "".join(

@@ -46,6 +46,7 @@ from zerograd.static.engine.flow.buckets import Buckets
 from zerograd.static.engine.flow.exclusive import ruled_out, settled_by_one
 from zerograd.static.engine.flow.flow import Flow
 from zerograd.static.engine.flow.marks import mark_guards
+from zerograd.static.engine.flow.points import heaviest
 from zerograd.static.engine.flow.rounds import Cycle, cycle_of
 from zerograd.static.engine.identity.ir import Attempt, Branch, Loop, Node, Scope, walk
 from zerograd.static.engine.identity.progress import TooLong
@@ -168,7 +169,12 @@ def _judge(program: Program, root: Root) -> list[Finding]:
         flow.run(root.block, flow.start(buckets.tracked, root.hazy))
         if flow.budget > 0:
             break
-    root.too_long = bool(left_out) or flow.budget <= 0
+    given_up = heaviest(flow.reached) if flow.budget <= 0 else frozenset[str]()
+    light = [each for each in buckets.tracked if each not in given_up]
+    if given_up and light:
+        flow = Flow(atoms, varying, edges, onces, {}, asked.local, ruled, unseen)
+        flow.run(root.block, flow.start(light, root.hazy))
+    root.too_long = bool(left_out) or bool(given_up)
     program.unresolved += root.too_long
     if flow.budget <= 0:
         return []
@@ -178,6 +184,8 @@ def _judge(program: Program, root: Root) -> list[Finding]:
             program.passed[node.spot] = passed or id(node) in flow.reached
     judgement = Judgement(program, buckets, flow, atoms, root.doubted)
     judged = told_once(list(judgement.findings()), buckets)
+    if given_up:
+        return _of_others(judged, given_up, buckets)
     if left_out:
         return judged  # what is done in every round was not seen
     found = [
@@ -188,6 +196,16 @@ def _judge(program: Program, root: Root) -> list[Finding]:
         *doubled(buckets, flow, atoms),
     ]
     return [*found, *wasted(buckets, flow, found)]
+
+
+def _of_others(found: list[Finding], given_up: frozenset[str], buckets: Buckets) -> list[Finding]:
+    """Leave out what is said of events that concern a bucket which was given up."""
+    unseen = {
+        each.spot
+        for each in buckets.happenings
+        if each.event is not None and not given_up.isdisjoint(each.event.buckets)
+    }
+    return [each for each in found if each.certain and each.spot not in unseen]
 
 
 def _ways(

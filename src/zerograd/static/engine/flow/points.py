@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 Literals = frozenset[int]  # atom number * 2, plus 1 where it is true
 Pair = tuple[int, Literals]  # state number and literals
@@ -225,3 +226,12 @@ class Exits:
         self.breaks += other.breaks
         self.continues += other.continues
         self.returns += other.returns
+
+
+def heaviest(reached: Mapping[int, Mapping[str, Collection[Pair]]]) -> frozenset[str]:
+    """Return the buckets that made a flow too long: the one met most, and those half as often."""
+    met: Counter[str] = Counter()
+    for point in reached.values():
+        met.update({bucket: len(pairs) for bucket, pairs in point.items()})
+    most = max(met.values(), default=0)
+    return frozenset(bucket for bucket, count in met.items() if count * 2 >= most)

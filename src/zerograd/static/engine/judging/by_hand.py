@@ -44,13 +44,20 @@ def begins_anew(window: Window, name: str = "") -> bool:
 
 
 def _minds_its_tail(window: Window) -> bool:
-    """Does the function divide something by the size: how many whole windows there are, say?"""
+    """Does the function divide by the size: how many whole windows there are, say?
+
+    In the loop itself that may be for the log, but for the length of something.
+    """
     loop = window.step.loop
-    around = window.unit.functions_around(loop.node.lineno)[-1:] if loop is not None else []  # type: ignore[union-attr]
-    text = "".join(map(window.unit.text_of, around)) or (loop.text if loop is not None else "")
+    if loop is None or loop.node is None:
+        return False
+    around = window.unit.functions_around(loop.node.lineno)[-1:]  # type: ignore[attr-defined]
+    text = "".join(map(window.unit.text_of, around)) or window.unit.source.text
     size = re.escape(window.text(window.divisor))
-    sign = r"(?://|%)" if window.by_hand else "//"
-    return re.search(rf"{sign}\s*{size}(?!\w)", text) is not None
+    divided = rf"(?://|%)\s*{size}(?!\w)"
+    return any(re.search(divided, each) for each in text.split(loop.text, 1)) or (
+        re.search(rf"\blen\([^\n]*{divided}", loop.text) is not None
+    )
 
 
 def _beginning(window: Window, name: str = "") -> Beginning | None:

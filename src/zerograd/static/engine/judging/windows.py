@@ -35,6 +35,8 @@ _DIVIDES = re.compile(
     r"loss\w*[\"'\])]*\s*/|div_?\(|1\.?0?\s*/|\.grad(?:\.data)?(?:\.mul_\((?!0\.?0?\))|\s*[*/]=(?!\s*0\.?0?\s*$))",
     re.MULTILINE,
 )
+# what is only added up to be shown: its mean says nothing of the loss that goes back
+_SHOWN = re.compile(r"(?m)^\s*(\w*loss\w*)\s*\+=[^\n]*(?:\.item\(|\.detach\(|float\(|\.data\b)")
 _OUTER_COUNTER = (
     "asks for a counter of the outer loop, which is the same at all micro-batches of the inner one"
 )
@@ -264,4 +266,6 @@ def _divides(step: Happening) -> bool:
     called = "".join(map(step.unit.text_of, around))
     if called not in text and text not in called:
         text += called
+    for shown in set(_SHOWN.findall(text)):
+        text = re.sub(rf"\b{shown}\s*/", "", text)
     return _DIVIDES.search(text) is not None
