@@ -205,7 +205,7 @@ def _of_others(found: list[Finding], given_up: frozenset[str], buckets: Buckets)
         for each in buckets.happenings
         if each.event is not None and not given_up.isdisjoint(each.event.buckets)
     }
-    return [each for each in found if each.certain and each.spot not in unseen]
+    return [each for each in found if each.spot not in unseen]
 
 
 def _ways(

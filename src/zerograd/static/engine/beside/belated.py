@@ -26,6 +26,7 @@ _CHANGED = (
 )
 _ADVICE = "change them between backward() and {owner}.step()"
 _REDUCING = ("reduce", "allreduce", "all_reduce", "sync")
+_CLIPPING = ("clamp_", "clip_")
 _KEEPING = frozenset(("zero_", "detach_", "requires_grad_"))  # no change of what is in them
 
 
@@ -105,6 +106,8 @@ def _changes(part: ast.stmt, helpers: dict[str, FunctionNode]) -> tuple[str, ast
     others = [each for each in helper.body if not isinstance(each, ast.For | ast.Assign | ast.Expr)]
     if len(loops) != 1 or others or _changes(loops[0], {})[0] != helper.args.args[0].arg:
         return nothing
+    if any(_called(each)[1] in _CLIPPING for each in _work(loops[0].body)):
+        return nothing  # told there, as a clip that comes too late
     return path_of(call.args[0]), part
 
 
