@@ -105,8 +105,7 @@ def _named(frame: Frame, node: ast.expr, test: Test) -> Test:
         any(atom.volatile for atom in atoms),
         any(atom.counter for atom in atoms),
         # `args.least == 0 or tokens >= args.least`: the tally is full, or none is kept
-        test.kind == "either"
-        and any(atom.tallied for atom in atoms)
+        any(atom.tallied for atom in atoms)
         and any(not atom.tallied and not atom.volatile for atom in atoms),
     )
     whole.parts = tuple(test.atoms())

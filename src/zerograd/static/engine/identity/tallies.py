@@ -27,6 +27,8 @@ def is_tallied(frame: Frame, test: ast.expr) -> bool:
         return down and _is_set_again(frame, test)  # `if not left: …; left = 4`
     if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], _EQUAL + _ORDERED):
         return False
+    if _is_since_the_last(frame, test):
+        return True
     for side in (test.left, *test.comparators):
         if isinstance(side, ast.Call) and _name_of(side.func) == "len" and len(side.args) == 1:
             if frame.unit.is_gathered(_name_of(side.args[0])):
@@ -34,6 +36,8 @@ def is_tallied(frame: Frame, test: ast.expr) -> bool:
             continue
         name = _name_of(side)
         known = frame.unit.is_tallied(name) if name else None
+        if known is None and name.endswith("]"):
+            known = frame.unit.is_tallied(name.replace('"', "'"))
         if known is not None:
             return _is_set_back(frame, side, equal=isinstance(test.ops[0], _EQUAL), to_zero=known)
         if name and frame.unit.is_counted_down(name):
@@ -88,7 +92,24 @@ def _flat(targets: list[ast.expr]) -> list[ast.expr]:
 
 
 def _name_of(side: ast.expr) -> str:
+    """Return the name that is counted: `n`, the `n` of `self.n`, or `state["n"]` as a whole."""
+    if isinstance(side, ast.Subscript) and isinstance(side.slice, ast.Constant):
+        return ast.unparse(side).replace("'", '"')
     return side.id if isinstance(side, ast.Name) else getattr(side, "attr", "")
+
+
+def _is_since_the_last(frame: Frame, test: ast.Compare) -> bool:
+    """Is it `i - last >= k`, where the loop keeps in `last` the `i` of the last step?"""
+    passed, loop = test.left, frame.loop.node if frame.loop is not None else None
+    if not isinstance(passed, ast.BinOp) or not isinstance(passed.op, ast.Sub) or loop is None:
+        return False
+    now, last = path_of(passed.left), path_of(passed.right)
+    return bool(now and last) and any(
+        isinstance(each, ast.Assign)
+        and path_of(each.value) == now
+        and last in map(path_of, each.targets)
+        for each in statements_in([loop])
+    )
 
 
 def is_full_each_turn(frame: Frame, test: ast.Compare) -> bool:

@@ -243,7 +243,9 @@ class Unit:
     def is_tallied(self, name: str) -> bool | None:
         """Is a number that is counted up set back to nothing as well? None: it is not counted."""
         if name not in self._tallies:
-            counted = self._is_before(name, " += ") or f"{name} = {name} + " in self.source.text
+            text = self.source.text
+            counted = f"{name} += " in text if name.endswith("]") else self._is_before(name, " += ")
+            counted = counted or f"{name} = {name} + " in text
             self._tallies[name] = is_set_back(self.source.text, name) if counted else None
         return self._tallies[name]
 
