@@ -766,6 +766,24 @@ def expected(body: str) -> str:
             """,
             id="what is left of an epoch is cleared behind its own step",
         ),
+        pytest.param(
+            """
+            for i, x in enumerate(data):
+                opt.zero_grad()
+                (model(x).sum() / 4).backward()
+                if (i + 1) % 4 == 0:
+                    opt.step()
+                    opt.zero_grad()
+            """,
+            """
+            for i, x in enumerate(data):
+                (model(x).sum() / 4).backward()
+                if (i + 1) % 4 == 0:
+                    opt.step()
+                    opt.zero_grad()
+            """,
+            id="a clear that stands behind the step already is not moved there once more",
+        ),
     ],
 )
 def test_the_fixed_text(before: str, after: str) -> None:

@@ -31,6 +31,10 @@ def move_clear(scene: Scene) -> Plans:
         anchor = scene.behind_step(step)
         if scene.is_read_behind(anchor):
             continue
+        for behind in scene.layout.after(anchor)[:1]:
+            if scene.layout.text(behind) == scene.layout.text(clear):
+                message = f"remove the clear: line {scene.line(behind)} clears already"
+                yield message, partial(scene.dropped, clear)
         text = scene.layout.text(clear) if not hasattr(clear, "body") else "the clear"
         message = f"move `{text}` after line {scene.line(anchor)}"
         yield message, partial(scene.layout.move_after, clear, anchor)

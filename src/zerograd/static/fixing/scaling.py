@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 from functools import partial
 
-from zerograd.lifecycle.findings import Edit
-from zerograd.static.fixing.edits import CannotEdit
 from zerograd.static.fixing.plans import Plans, together
 from zerograd.static.fixing.scene import Scene, is_method, unique
 
@@ -55,7 +53,7 @@ def update_behind(scene: Scene) -> Plans:
         if elsewhere:
             lines = " and ".join(str(scene.line(each)) for each in elsewhere)
             message = f"move `{code}` of line {lines} after line {scene.line(anchor)}"
-            removals = [partial(_dropped, scene, scene.alone(each)) for each in elsewhere]
+            removals = [partial(scene.dropped, scene.alone(each)) for each in elsewhere]
             yield message, partial(together, [insert, *removals])
         yield f"insert `{code}` after line {scene.line(anchor)}", insert
 
@@ -140,14 +138,6 @@ def update_last(scene: Scene) -> Plans:
         yield message, partial(scene.layout.move_after, update, step)
     if scalers and any(is_method(each, "update") for each in following):
         # a second update stands in the right place already
-        yield "remove the early update", partial(_dropped, scene, update)
+        yield "remove the early update", partial(scene.dropped, update)
     if not scalers:
-        yield "remove the update that finds nothing", partial(_dropped, scene, update)
-
-
-def _dropped(scene: Scene, statement: ast.stmt) -> list[Edit]:
-    """Take a statement out for good; what its comments say would be lost with it."""
-    rows = scene.source.lines[statement.lineno - 1 : statement.end_lineno]
-    if any("#" in row for row in rows):
-        raise CannotEdit
-    return scene.layout.remove(statement)
+        yield "remove the update that finds nothing", partial(scene.dropped, update)

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from zerograd.lifecycle.events import Spot
-from zerograd.lifecycle.findings import Finding
+from zerograd.lifecycle.findings import Edit, Finding
 from zerograd.static.engine.text.stores import statements_in
-from zerograd.static.fixing.edits import Layout
+from zerograd.static.fixing.edits import CannotEdit, Layout
 from zerograd.static.source import Source
 
 _GRADIENT = re.compile(r"\.grad\b(?!\s*=\s*None|(?:\.data)?\.(?:zero_|fill_|detach_)\()")
@@ -230,6 +230,13 @@ class Scene:
         parent = self.layout.parent(statement)
         only = isinstance(parent, ast.If) and len(parent.body) == 1 and not parent.orelse
         return parent if only and isinstance(parent, ast.If) else statement
+
+    def dropped(self, statement: ast.stmt) -> list[Edit]:
+        """Take a statement out for good; what its comments say would be lost with it."""
+        rows = self.source.lines[statement.lineno - 1 : statement.end_lineno]
+        if any("#" in row for row in rows):
+            raise CannotEdit
+        return self.layout.remove(statement)
 
     def _over_parameters(self, loop: ast.For) -> bool:
         text = self.layout.text(loop.iter)
