@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from zerograd.static.engine.identity import unit as engine_unit
 from zerograd.static.engine.identity.unit import Unit
-from zerograd.static.engine.text.places import nodes_on
+from zerograd.static.engine.text.places import Places, nodes_on
 from zerograd.static.engine.text.stores import statements_in
+from zerograd.static.engine.text.tallied import Tallied
 from zerograd.static.source import Source
 
 OURS = sorted(Path(engine_unit.__file__).parent.glob("*.py"))
@@ -41,7 +42,7 @@ def test_an_equality_is_found_as_a_pattern_finds_it(text: str, name: str, number
 @given(text=texts)
 def test_a_tally_is_found_as_a_pattern_finds_it(text: str) -> None:
     expected = bool(re.search(r"(?<!,)[ .]n = 0\b", text)) if "n += " in text else None
-    assert unit_of(text).is_tallied("n") == expected
+    assert Tallied(Places(text.split("\n"))).is_tallied("n") == expected
 
 
 CALLS = ("n", "m", ".n", "parameters(", ".parameters(", ".l2_parameters(", "scaler.step(", ")")

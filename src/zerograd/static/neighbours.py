@@ -44,11 +44,12 @@ class _Around(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """A project: such files in it, those of them that clear, and all their lines that import."""
+    """A project: such files in it, and of those that clear the lines that import, or define."""
 
     around: list[_Around]
     clearing: list[_Around]
     imports: bytes
+    defined: bytes
 
 
 class Neighbours:
@@ -163,9 +164,10 @@ class Neighbours:
         if known is None:
             start = re.compile(rb"\bdef %b\s*\(" % re.escape(name.encode()))
             written = b"def " + name.encode()  # asked first: far faster than the pattern
-            known = any(
+            place = self._place(folder)
+            known = written in place.defined and any(
                 b"zero_grad" in body or b".grad = None" in body
-                for each in self._place(folder).clearing
+                for each in place.clearing
                 if written in each.data
                 for found in start.finditer(each.data)
                 for body in (
@@ -217,7 +219,9 @@ class Neighbours:
             if clears or (b"caler" in data and _UPDATES.search(data)):
                 found.append(_Around(path, data, _lines_with(b"import", data), clears))
         imports = b"\n".join([each.imports for each in found if each.clears])
-        known = self._read[top] = _Place(found, [each for each in found if each.clears], imports)
+        clearing = [each for each in found if each.clears]
+        defined = b"\n".join([_lines_with(b"def ", each.data) for each in clearing])
+        known = self._read[top] = _Place(found, clearing, imports, defined)
         return known
 
 

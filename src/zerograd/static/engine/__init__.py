@@ -152,7 +152,7 @@ def _judge(program: Program, root: Root) -> list[Finding]:
     asked = Asked(root.block, nodes, settled)
     atoms = asked.atoms
     loops = [node for node in nodes if isinstance(node, Loop)]
-    places = Counter(node.atom for node in nodes if isinstance(node, Branch | Attempt))
+    places = Counter(node.atom for node in nodes if isinstance(node, (Branch, Attempt)))
     varying = {id(loop): _varying(program, loop, places, atoms) for loop in loops}
     # Another loop may count by the same name: what is asked there is nothing to this one.
     own = {
@@ -234,7 +234,7 @@ def _varying(
     """
     if not atoms:
         return frozenset()
-    inside = {each.atom for each in walk([loop]) if isinstance(each, Branch | Attempt)}
+    inside = {each.atom for each in walk([loop]) if isinstance(each, (Branch, Attempt))}
 
     def changes(key: str) -> bool:
         atom = program.atoms.get(key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from functools import partial
 
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.fixing.plans import STEPS, Plans, together
 from zerograd.static.fixing.scene import Scene, is_method, unique
 
@@ -43,7 +44,7 @@ def _is_cleared_by_count(scene: Scene) -> bool:
             scene.layout.text(call.func.value) == scene.owner  # type: ignore[attr-defined]
             for call in scene.calls(each, "zero_grad")
         )
-        for each in ast.walk(scene.function(step))
+        for each in parts_below(scene.function(step))
     )
 
 
@@ -108,7 +109,7 @@ def _clear_in_closure(scene: Scene) -> Plans:
         for argument in call.args
         if isinstance(argument, ast.Name)
     }
-    for node in ast.walk(scene.source.tree):
+    for node in parts_below(scene.source.tree):
         if isinstance(node, ast.FunctionDef) and node.name in names:
             first = node.body[0]
             if _is_docstring(first) and len(node.body) > 1:
@@ -132,7 +133,7 @@ def clear_by_hand(scene: Scene) -> Plans:
         return
     used = {
         scene.layout.text(node.value)
-        for node in ast.walk(scene.here)
+        for node in parts_below(scene.here)
         if isinstance(node, ast.Attribute) and node.attr == "grad"
     }
     moved = isinstance(scene.here, ast.AugAssign) and not used
@@ -158,9 +159,9 @@ def _names_inside(statement: ast.stmt) -> set[str]:
     """Return the names that only a comprehension in it knows."""
     return {
         name.id
-        for each in ast.walk(statement)
+        for each in parts_below(statement)
         if isinstance(each, ast.comprehension)
-        for name in ast.walk(each.target)
+        for name in parts_below(each.target)
         if isinstance(name, ast.Name)
     }
 
@@ -217,5 +218,5 @@ def _is_rebound(tree: ast.AST, name: str) -> bool:
         isinstance(each, ast.Assign)
         and any(isinstance(target, ast.Name) and target.id == name for target in each.targets)
         and f"{name}.grad" in ast.unparse(each.value)
-        for each in ast.walk(tree)
+        for each in parts_below(tree)
     )

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from zerograd.errors import UnreadableSourceError
 from zerograd.lifecycle.findings import Edit
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.fixing.held import is_held
 from zerograd.static.source import Source
 
@@ -231,7 +232,7 @@ class Layout:
             return list(lines)
         if len(lines) > 1 and any(
             isinstance(node, (ast.Constant, ast.JoinedStr)) and node.lineno != node.end_lineno
-            for node in ast.walk(statement)
+            for node in parts_below(statement)
         ):
             raise CannotEdit  # the inside of a string must stay where it is
         moved = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,6 +10,7 @@ from zerograd.errors import UnreadableSourceError
 from zerograd.lifecycle.findings import Edit, Finding, Fix
 from zerograd.lifecycle.rule import Severity
 from zerograd.static.engine.text.classes import FunctionNode
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.raised import raised_in
 from zerograd.static.fixing.edits import CannotEdit, Moves, apply_edits, in_cells
 from zerograd.static.fixing.remedies import Remedy, remedies
@@ -125,7 +125,7 @@ def _raised(source: Source) -> Counter[str]:
     """Return the calls of scalers at which torch raises on some path at least, by their text."""
     if ".update(" not in source.text:
         return Counter()
-    functions = (each for each in ast.walk(source.tree) if isinstance(each, FunctionNode))
+    functions = (each for each in parts_below(source.tree) if isinstance(each, FunctionNode))
     return Counter(
         source.segment(each.call)
         for function in (*functions, source.tree)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from zerograd.static.engine.text.parts import parts_below
+
 
 def is_held(statement: ast.stmt, anchor: ast.stmt, around: Iterable[ast.AST]) -> bool:
     """Would it be moved past one that gives a name it uses, or uses one that it gives?
@@ -16,7 +18,7 @@ def is_held(statement: ast.stmt, anchor: ast.stmt, around: Iterable[ast.AST]) ->
     False
     """
     start, end = sorted((_place(statement), _place(anchor)))
-    own = set(map(id, ast.walk(statement)))
+    own = set(map(id, parts_below(statement)))
     uses, gives = _names(statement, but_for=None)
     cleared = _cleared(statement)
     for each in around:
@@ -61,14 +63,14 @@ def _names(statement: ast.stmt, but_for: ast.stmt | None) -> tuple[set[str], set
 
     What the loops in it go over by is their own; that of `but_for`, a loop, is for all behind it.
     """
-    names = [each for each in ast.walk(statement) if isinstance(each, ast.Name)]
+    names = [each for each in parts_below(statement) if isinstance(each, ast.Name)]
     used = {each.id for each in names if isinstance(each.ctx, ast.Load)}
     given = {each.id for each in names if isinstance(each.ctx, ast.Store)}
     own = {
         name.id
-        for each in ast.walk(statement)
+        for each in parts_below(statement)
         if isinstance(each, ast.comprehension | ast.For) and each is not but_for
-        for name in ast.walk(each.target)
+        for name in parts_below(each.target)
         if isinstance(name, ast.Name)
     }
     return used - own, given - own

@@ -6,6 +6,7 @@ import ast
 import re
 from functools import partial
 
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.fixing.plans import Plans, together
 from zerograd.static.fixing.scene import Scene, unique
 
@@ -92,7 +93,7 @@ def better_guard(scene: Scene) -> Plans:
     if better is None or wrong is None:
         return
     row = scene.source.row(scene.finding.spot)
-    for node in ast.walk(scene.source.tree):
+    for node in parts_below(scene.source.tree):
         if (
             isinstance(node, ast.expr)
             and node.lineno <= row <= (node.end_lineno or 0)

@@ -17,6 +17,7 @@ from zerograd.static.engine.identity.acting import acts
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.judging.handovers import is_used
 from zerograd.static.engine.judging.unused import NEVER_STEPPED
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.places import has_row
 from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.engine.text.words import is_optimizer_name, is_scheduler_name, words_of
@@ -95,7 +96,7 @@ def _is_left_alone(unit: Unit, loop: ast.For | ast.While, owner: str) -> bool:
         call = each.value if isinstance(each, ast.Expr) else None
         if isinstance(call, ast.Call) and not _only_looks(call):
             return False
-    return not any(is_used(each, {name}, set()) for each in ast.walk(_outermost(unit, loop)))
+    return not any(is_used(each, {name}, set()) for each in parts_below(_outermost(unit, loop)))
 
 
 def _is_stepped_apart(unit: Unit, loop: ast.For | ast.While, name: str) -> bool:

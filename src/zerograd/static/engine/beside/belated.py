@@ -16,6 +16,7 @@ from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.unit import Unit
 from zerograd.static.engine.text.classes import FunctionNode
+from zerograd.static.engine.text.parts import parts_below
 
 if TYPE_CHECKING:
     from zerograd.static.engine.reading.program import Program
@@ -142,7 +143,7 @@ def _made_of(part: ast.stmt, parameter: str) -> str:
     """Return the name that stands for what is made of the gradient: `g = p.grad.data.numpy()`."""
     if not isinstance(part, ast.Assign) or len(part.targets) != 1 or not _is_for_itself(part):
         return ""
-    made = any(_is_gradient(each, parameter) for each in ast.walk(part.value))
+    made = any(_is_gradient(each, parameter) for each in parts_below(part.value))
     return path_of(part.targets[0]) if made else ""
 
 
@@ -152,7 +153,8 @@ def _is_change(part: ast.stmt, parameter: str, made: set[str]) -> bool:
         return _is_gradient(part.target, parameter)
     if isinstance(part, ast.Assign):
         return all(_is_gradient(each, parameter) for each in part.targets) and any(
-            _is_gradient(each, parameter) or path_of(each) in made for each in ast.walk(part.value)
+            _is_gradient(each, parameter) or path_of(each) in made
+            for each in parts_below(part.value)
         )
     call = part.value if isinstance(part, ast.Expr) else None
     if not isinstance(call, ast.Call):

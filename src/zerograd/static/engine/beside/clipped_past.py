@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.text.parts import parts_below
 
 if TYPE_CHECKING:
     from zerograd.static.engine.identity.unit import Unit
@@ -44,12 +45,12 @@ def clipped_past(program: Program) -> Iterator[Finding]:
     """Yield torch's clips between a backward that scales and the step, where nothing unscales."""
     unit = program.main
     text = unit.source.text
-    if not _SCALING.search(text) or "unscale" in text:
+    if "precision=" not in text or "unscale" in text or not _SCALING.search(text):
         return  # most files; whoever unscales by another call is not to be told
     made = dict(_scaling(unit))
     told: dict[int, Finding] = {}
     for scope in (*unit.functions_saying(".backward("), *unit.loops()):
-        calls = [each for each in ast.walk(scope) if isinstance(each, ast.Call)]
+        calls = [each for each in parts_below(scope) if isinstance(each, ast.Call)]
         calls.sort(key=lambda each: (each.lineno, each.col_offset))
         for name, kind in made.items():
             told |= {each.spot.line: each for each in _clipped(program, calls, name, kind)}

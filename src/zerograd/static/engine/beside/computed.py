@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.stores import statements_in, targets
 
 if TYPE_CHECKING:
@@ -113,12 +114,12 @@ def _uses(part: ast.AST, name: str) -> list[ast.Attribute]:
     """Return where `name.grad` is used as a tensor: None can be printed, but not reckoned with."""
     guarded = {
         id(inner)
-        for each in ast.walk(part)
+        for each in parts_below(part)
         if isinstance(each, ast.If | ast.IfExp | ast.Try | ast.BoolOp)
-        for inner in ast.walk(each)
+        for inner in parts_below(each)
     }
     found = []
-    for holder in ast.walk(part):
+    for holder in parts_below(part):
         if not isinstance(holder, ast.BinOp | ast.Attribute | ast.Subscript):
             continue
         for each in ast.iter_child_nodes(holder):
@@ -163,7 +164,7 @@ def _is_a_leaf(value: ast.expr) -> bool:
 
 def _is_leaf_before(program: Program, loop: ast.For | ast.While, name: str) -> bool:
     """Is the name a leaf wherever it is given, but for this loop?"""
-    inside = {id(each) for each in ast.walk(loop)}
+    inside = {id(each) for each in parts_below(loop)}
     given = [
         each
         for each in program.main.statements()

@@ -13,6 +13,7 @@ from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.unit import Unit
 from zerograd.static.engine.judging.handovers import is_used
 from zerograd.static.engine.text.classes import FunctionNode
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.words import is_optimizer_class, is_scheduler_name
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def forgotten(program: Program) -> Iterator[Finding]:
     if len(built) != 1 or not isinstance(built[0].targets[0], ast.Name):
         return
     name, network = built[0].targets[0].id, _network(built[0].value)
-    if not network or any(is_used(each, {name}, set()) for each in ast.walk(unit.source.tree)):
+    if not network or any(is_used(each, {name}, set()) for each in parts_below(unit.source.tree)):
         return
     for clear in _cleared_and_filled(unit, network):
         rule = BY_CODE["ZG203"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
@@ -19,6 +19,7 @@ from zerograd.static.engine.identity.endings import leaves
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.shown import statement_of
 from zerograd.static.engine.text.classes import FunctionNode
+from zerograd.static.engine.text.parts import names_below, parts_below
 from zerograd.static.engine.text.places import has_row
 from zerograd.static.engine.text.stores import statements_in, targets
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from zerograd.static.engine.reading.program import Program
 
 Round = ast.For | ast.AsyncFor | ast.While
+_ROUNDS = frozenset((ast.For, ast.AsyncFor, ast.While))
 
 # whoever says one of these in the loop may clear, or has the gradients used by a step
 _CLEARS = re.compile(
@@ -53,8 +55,9 @@ def kept_while_growing(program: Program) -> Iterator[Finding]:
         return
     rows = unit.places.rows(".backward(")
     told: set[int] = set()
-    for loop in unit.statements() if rows else ():
-        if not isinstance(loop, Round) or not has_row(rows, loop.lineno + 1, loop.end_lineno or 0):
+    loops = [each for each in unit.statements() if type(each) in _ROUNDS] if rows else []
+    for loop in cast(list[Round], loops):
+        if not has_row(rows, loop.lineno + 1, loop.end_lineno or 0):
             continue
         if _CLEARS.search(unit.text_of(loop)):
             continue  # most loops that go backward
@@ -78,7 +81,7 @@ class _Rounds:
         }
         self._anew = {path_of(each) for each in targets(loop.body) if id(each) not in added}
         if isinstance(loop, ast.For | ast.AsyncFor):
-            self._anew |= {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+            self._anew.update(names_below(loop.target))
         self._named: dict[str, list[Kept]] = {}  # what a name of this round stands for
         self._rows: dict[str, str] = {}  # the list whose rows a name goes through
 
@@ -111,24 +114,24 @@ class _Rounds:
             if root.split(".", 1)[0] in parameters:
                 return
             yield from self._gradients(value, parameters)
-            for name in ast.walk(value):
+            for name in parts_below(value):
                 if isinstance(name, ast.Name):
                     yield from self._named.get(name.id, ())
 
     def _chooses(self, test: ast.expr, parameters: dict[str, str]) -> bool:
         """Is it a condition on the parameter, not on the round? Such as: it has a gradient."""
-        names = {each.id for each in ast.walk(test) if isinstance(each, ast.Name)}
+        names = set(names_below(test))
         if not names.isdisjoint(self._anew - parameters.keys()):
             return False
         return not names.isdisjoint(parameters) or ".grad" in ast.unparse(test)
 
     def _gradients(self, value: ast.expr, parameters: dict[str, str]) -> list[Kept]:
         """Return the gradients in an expression of a network that no round has anew."""
-        for source in ast.walk(value):
+        for source in parts_below(value):
             if isinstance(source, ast.comprehension):
                 parameters = parameters | _parameters(source.target, source.iter)
         found: list[Kept] = []
-        for used in ast.walk(value):
+        for used in parts_below(value):
             if isinstance(used, ast.Call):
                 network = self._given_back(used)
                 owner = network
@@ -192,7 +195,7 @@ def _kept(each: ast.stmt, anew: set[str]) -> tuple[ast.expr | None, ast.expr | N
     if isinstance(each, ast.AugAssign) and isinstance(each.op, ast.Add):
         return _bare(each.target), each.value
     if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Subscript):
-        place = {part.id for part in ast.walk(each.targets[0]) if isinstance(part, ast.Name)}
+        place = {part.id for part in parts_below(each.targets[0]) if isinstance(part, ast.Name)}
         return (_bare(each.targets[0]), each.value) if place & anew else (None, None)
     call = each.value if isinstance(each, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
@@ -213,7 +216,7 @@ def _parameters(target: ast.expr, source: ast.expr) -> dict[str, str]:
     for part, gone_through in _pairs(target, source):
         calls = [
             each
-            for each in ast.walk(gone_through)
+            for each in parts_below(gone_through)
             if isinstance(each, ast.Call)
             and isinstance(each.func, ast.Attribute)
             and each.func.attr in ("parameters", "named_parameters")
@@ -221,7 +224,7 @@ def _parameters(target: ast.expr, source: ast.expr) -> dict[str, str]:
         if calls:
             assert isinstance(calls[0].func, ast.Attribute)
             owner = path_of(calls[0].func.value)
-            names = [each.id for each in ast.walk(part) if isinstance(each, ast.Name)]
+            names = names_below(part)
             found |= dict.fromkeys(names, owner) if owner else {}
     return found
 

@@ -15,6 +15,7 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.unit import Unit
+from zerograd.static.engine.text.parts import names_below, parts_below
 from zerograd.static.engine.text.words import is_scaler_name
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def clipped_in_hooks(program: Program) -> Iterator[Finding]:
     for loop in unit.statements():
         if not isinstance(loop, ast.For) or "parameters(" not in unit.text_of(loop.iter):
             continue
-        for call in ast.walk(loop):
+        for call in parts_below(loop):
             if _registers(call, loop.target) and _clips(unit, call):
                 yield _finding(program, call, scalers[0])  # type: ignore[arg-type]
 
@@ -49,7 +50,7 @@ def _registers(call: ast.AST, target: ast.expr) -> bool:
     """Is it `p.register_hook(…)` of the parameter that a loop goes through?"""
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return False
-    given = {each.id for each in ast.walk(target) if isinstance(each, ast.Name)}
+    given = set(names_below(target))
     return call.func.attr == "register_hook" and path_of(call.func.value) in given
 
 

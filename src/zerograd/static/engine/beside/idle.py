@@ -14,6 +14,7 @@ from zerograd.static.engine.identity.taken import takes
 from zerograd.static.engine.identity.unit import Unit
 from zerograd.static.engine.judging.handovers import is_used
 from zerograd.static.engine.text.classes import ClassUnit, FunctionNode
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.engine.text.words import (
     is_optimizer_class,
@@ -80,7 +81,7 @@ def kept_idle(program: Program) -> Iterator[Finding]:
             clear = _cleared_before_a_loss(cls, name) if others else None
             if clear is None or _BY_NAME.search(unit.text_of(cls.node)):
                 continue
-            if any(is_used(each, {name}, {"prepare"}) for each in ast.walk(unit.source.tree)):
+            if any(is_used(each, {name}, {"prepare"}) for each in parts_below(unit.source.tree)):
                 continue
             project = program.project
             if project is None or not project.around.is_named_by_clearers(unit.source, name):
@@ -115,7 +116,7 @@ def kept_unused(program: Program) -> Iterator[Finding]:
                 continue
             if not _is_asked_for_a_loss(cls, node) or _BY_NAME.search(unit.text_of(cls.node)):
                 continue
-            if any(is_used(each, {name}, {"prepare"}) for each in ast.walk(unit.source.tree)):
+            if any(is_used(each, {name}, {"prepare"}) for each in parts_below(unit.source.tree)):
                 continue
             project = program.project
             if project is None or not project.around.is_named_by_clearers(unit.source, name):
@@ -160,7 +161,7 @@ def _cleared_before_a_loss(cls: ClassUnit, name: str) -> ast.Call | None:
         text = cls.unit.text_of(method)
         if f"self.{name}.zero_grad(" not in text or _BY_HAND.search(text) or takes(text):
             continue  # or another one steps on what is taken, as on a worker's gradients
-        calls = [each for each in ast.walk(method) if isinstance(each, ast.Call)]
+        calls = [each for each in parts_below(method) if isinstance(each, ast.Call)]
         clears = [each for each in calls if path_of(each.func) == f"self.{name}.zero_grad"]
         losses = [each for each in calls if getattr(each.func, "attr", "") == "backward"]
         if clears and any(each.lineno > clears[-1].lineno for each in losses):

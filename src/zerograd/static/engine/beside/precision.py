@@ -16,6 +16,7 @@ from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.endings import leaves
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.text.classes import FunctionNode
+from zerograd.static.engine.text.parts import names_below
 from zerograd.static.engine.text.places import has_row
 from zerograd.static.engine.text.stores import COMPOUND, names_stored
 from zerograd.static.engine.text.words import is_optimizer_name, words_of
@@ -83,7 +84,7 @@ def _is_of_precision(node: ast.If) -> bool:
 
 def _computes(function: FunctionNode, part: ast.If) -> bool:
     """Is the loss that goes backward there one that this function has computed?"""
-    used = {each.id for each in ast.walk(part) if isinstance(each, ast.Name)}
+    used = set(names_below(part))
     before = [each for each in function.body if each.lineno < part.lineno]
     return any("loss" in words_of(name) for name in used & names_stored(before))
 

@@ -15,7 +15,8 @@ from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.text.classes import FunctionNode
-from zerograd.static.engine.text.stores import names_stored, statements_in
+from zerograd.static.engine.text.parts import names_below, parts_below
+from zerograd.static.engine.text.stores import COMPOUND, names_stored, statements_in
 from zerograd.static.engine.text.words import is_optimizer_name, words_of
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def backward_of_a_copy(program: Program) -> Iterator[Finding]:
         each for each in unit.functions_saying("backward") if _ASKED.search(unit.text_of(each))
     ]
     for scope in (unit.source.tree, *scopes):
-        found = list(_own(scope.body))
+        found = _own(scope.body)
         backwards = [each for each in found if _called(each, "backward")]
         if len(backwards) != 1 or not isinstance(backwards[0], ast.Expr):
             continue
@@ -122,8 +123,8 @@ class _Scope:
         if not isinstance(value, ast.Call):
             return False
         handed = [*value.args, *(each.value for each in value.keywords)]
-        names = {each.id for one in handed for each in ast.walk(one) if isinstance(each, ast.Name)}
-        calls = any(isinstance(each, ast.Call) for one in handed for each in ast.walk(one))
+        names = {name for one in handed for name in names_below(one)}
+        calls = any(isinstance(each, ast.Call) for one in handed for each in parts_below(one))
         told = all(not _WANTED.isdisjoint(words_of(name)) for name in names - self._blind)
         return bool(names & self._blind) and not calls and told and names.isdisjoint(self._others)
 
@@ -153,16 +154,16 @@ class _Scope:
         )
 
 
-def _own(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a scope, but for those of functions and classes inside it."""
-    for each in body:
-        yield each
-        if isinstance(each, FunctionNode | ast.ClassDef):
-            continue
-        for name in ("body", "orelse", "finalbody"):
-            yield from _own(getattr(each, name, []) or [])
-        for handler in getattr(each, "handlers", ()):
-            yield from _own(handler.body)
+def _own(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Return the statements of a scope, but for those of functions and classes inside it."""
+    found = [*body]
+    for each in found:  # it grows as it is read
+        if type(each) in COMPOUND:
+            for name in ("body", "orelse", "finalbody"):
+                found += getattr(each, name, ())
+            for handler in getattr(each, "handlers", ()):
+                found += handler.body
+    return found
 
 
 def _called(statement: ast.stmt, name: str) -> bool:
@@ -201,7 +202,7 @@ def _is_copy(value: ast.expr) -> bool:
         return False
     if isinstance(value.func, ast.Attribute) and value.func.attr == "requires_grad_":
         inner = value.func.value
-        parts = {each.attr for each in ast.walk(inner) if isinstance(each, ast.Attribute)}
+        parts = {each.attr for each in parts_below(inner) if isinstance(each, ast.Attribute)}
         return _is_computed(inner) and (not _APART.isdisjoint(parts) or _is_made(inner))
     asked = any(
         each.arg == "requires_grad"
@@ -254,4 +255,4 @@ def _is_made(value: ast.expr) -> bool:
 
 def _is_computed(value: ast.expr) -> bool:
     """Is there anything in it but numbers written out?"""
-    return any(isinstance(each, ast.Name | ast.Call) for each in ast.walk(value))
+    return any(isinstance(each, ast.Name | ast.Call) for each in parts_below(value))

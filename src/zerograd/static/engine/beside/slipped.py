@@ -21,6 +21,7 @@ from zerograd.rules import BY_CODE
 from zerograd.static.engine.beside.precision import blocks, may_fill
 from zerograd.static.engine.identity.endings import leaves
 from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.words import is_optimizer_name, words_of
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def _is_computed(loss: str, before: list[ast.stmt]) -> bool:
     given = [
         each.value for each in before if isinstance(each, ast.Assign) and _is(each.targets[0], loss)
     ]
-    calls = [each for value in given for each in ast.walk(value) if isinstance(each, ast.Call)]
+    calls = [each for value in given for each in parts_below(value) if isinstance(each, ast.Call)]
     return any("zeros" not in path and "tensor" not in path for path in map(_path, calls))
 
 
@@ -152,7 +153,7 @@ def _may_be_off(branches: list[tuple[ast.expr | None, list[ast.stmt]]], loss: st
         each.id if isinstance(each, ast.Name) else getattr(each, "attr", "")
         for test, _ in branches
         if test is not None
-        for each in ast.walk(test)
+        for each in parts_below(test)
     ]
     return loss in names or any(not _TRAINING.isdisjoint(words_of(name)) for name in names)
 

@@ -16,6 +16,7 @@ from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.acting import acts
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.text.classes import FunctionNode
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.words import CLIPS
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _clipped_beside_given(program: Program) -> Iterator[Finding]:
         given = min(
             (
                 each.lineno
-                for each in ast.walk(function)
+                for each in parts_below(function)
                 if isinstance(each, ast.Call) and path_of(each.func).endswith("autograd.grad")
             ),
             default=0,
@@ -81,7 +82,7 @@ def _clipped_beside_given(program: Program) -> Iterator[Finding]:
 
 def _clips(function: FunctionNode) -> Iterator[ast.Call]:
     """Yield the calls that clip a network's parameters: not what is told only to measure."""
-    for each in ast.walk(function):
+    for each in parts_below(function):
         if not isinstance(each, ast.Call) or path_of(each.func).rsplit(".", 1)[-1] not in CLIPS:
             continue
         spelled = ast.unparse(each)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.words import is_scaler_name
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def updated_before_any_step(program: Program) -> Iterator[Finding]:
         text = unit.text_of(function)
         if ".step(" in text or "unscale" in text:
             continue
-        for each in ast.walk(function):
+        for each in parts_below(function):
             for name in ("body", "orelse"):
                 block = getattr(each, name, None)
                 if isinstance(block, list):
@@ -69,7 +70,7 @@ def _does_nothing(statement: ast.stmt) -> bool:
     """Does it only ask for the scale, or keep a number?"""
     return isinstance(statement, ast.Assign | ast.AnnAssign | ast.Expr) and all(
         isinstance(each.func, ast.Attribute) and each.func.attr in _ASKED
-        for each in ast.walk(statement)
+        for each in parts_below(statement)
         if isinstance(each, ast.Call)
     )
 

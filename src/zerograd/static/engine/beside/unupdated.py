@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.words import is_scaler_name
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def unupdated(program: Program) -> Iterator[Finding]:
         return  # most files; whatever it is that is updated, under another name it may be this
     uses: dict[str, list[tuple[str, ast.AST]]] = {}
     made: set[str] = set()
-    for node in ast.walk(source.tree):
+    for node in parts_below(source.tree):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and _makes_scaler(node.value):
             made.add(path_of(node.targets[0]))
         elif isinstance(node, ast.Attribute) and is_scaler_name(path_of(node.value)):
@@ -40,7 +41,7 @@ def unupdated(program: Program) -> Iterator[Finding]:
         if {"scale", "step"} <= names and names <= _OWN | _HARMLESS:
             yield from (
                 step_unupdated(program, path, call)
-                for call in ast.walk(source.tree)
+                for call in parts_below(source.tree)
                 if isinstance(call, ast.Call)
                 and path_of(call.func) == f"{path}.step"
                 and call.args

@@ -16,6 +16,7 @@ from zerograd.static.engine.identity.acting import COMMENTS, acts
 from zerograd.static.engine.identity.endings import is_empty
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.text.classes import FunctionNode
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.engine.text.words import is_loss_name, is_optimizer_name, words_of
 
@@ -136,7 +137,7 @@ def _keeps_a_loss(program: Program, function: FunctionNode, line: int) -> bool:
     }
     if not losses:
         return False
-    for call in ast.walk(function):
+    for call in parts_below(function):
         if not isinstance(call, ast.Call):
             continue
         name = path_of(call.func).rsplit(".", 1)[-1]
@@ -144,7 +145,7 @@ def _keeps_a_loss(program: Program, function: FunctionNode, line: int) -> bool:
         taken = any(
             isinstance(each, ast.Name) and each.id in losses
             for argument in handed
-            for each in ast.walk(argument)
+            for each in parts_below(argument)
         )
         if taken and name not in _LOOKS and "log" not in words_of(name):
             return False
@@ -173,7 +174,7 @@ def _only_computes(program: Program, path: str, asked: frozenset[str]) -> bool:
         return name in asked or f"def {name}(" not in unit.source.text
     for each in written:
         code = COMMENTS.sub("", unit.text_of(each))
-        called = {path_of(call.func) for call in ast.walk(each) if isinstance(call, ast.Call)}
+        called = {path_of(call.func) for call in parts_below(each) if isinstance(call, ast.Call)}
         if is_empty(each) or _FILLS.search(code) or acts(code, unit):
             return False
         if not all(_only_computes(program, one, asked | {name}) for one in called):
@@ -186,7 +187,7 @@ def _goes_back(program: Program, value: ast.expr) -> bool:
     unit = program.main
     return any(
         _FILLS.search(unit.text_of(each))
-        for call in ast.walk(value)
+        for call in parts_below(value)
         if isinstance(call, ast.Call)
         for each in unit.functions_saying(f"def {path_of(call.func).rsplit('.', 1)[-1]}(")
     )

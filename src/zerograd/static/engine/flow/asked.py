@@ -87,7 +87,7 @@ class Asked:
                 found = self._within(node, loop, seen)
                 if isinstance(node, Scope):
                     seen[key] = found
-            if isinstance(node, Branch | Attempt) and node.atom:
+            if isinstance(node, (Branch, Attempt)) and node.atom:
                 homes[node.atom] = loop
             for atom, home in found.items():
                 homes[atom] = loop if atom in homes else home
@@ -126,7 +126,7 @@ def _ranked(nodes: list[Node]) -> list[str]:
     """
     # Where an exception may be caught, a condition that raises one leads somewhere.
     caught = {id(inner) for node in nodes if isinstance(node, Attempt) for inner in walk(node.body)}
-    guards = [node for node in nodes if isinstance(node, Branch | Attempt) and node.atom]
+    guards = [node for node in nodes if isinstance(node, (Branch, Attempt)) and node.atom]
     weights: dict[str, int] = {}
     for node in guards:
         weight = _weight(walk(_under(node)), id(node) in caught)
@@ -186,7 +186,7 @@ def _weight(nodes: list[Node], caught: bool) -> int:
     for node in nodes:
         if isinstance(node, Happening):
             weight += 4 * (node.event is not None)
-        elif isinstance(node, Haze | Reset):
+        elif isinstance(node, (Haze, Reset)):
             weight += bool(node.buckets)
         elif isinstance(node, Jump):
             weight += node.how != "raise" or caught

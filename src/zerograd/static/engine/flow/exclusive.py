@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.identity.ir import Branch, Happening, Loop, Node, walk
+from zerograd.static.engine.text.parts import parts_below
 
 if TYPE_CHECKING:
     from zerograd.static.engine.identity.atoms import Atom
@@ -95,7 +96,7 @@ def _is_lasting(atom: Atom) -> bool:
     assert isinstance(atom.node, ast.Compare)
     if atom.counter or atom.unit is None:
         return False
-    parts = list(ast.walk(atom.node.left))
+    parts = parts_below(atom.node.left)
     asked: set[ast.expr] = set()
     for each in parts:
         if isinstance(each, ast.Call):

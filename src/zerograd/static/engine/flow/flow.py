@@ -119,12 +119,10 @@ class Flow:
             new = len(self.states) - self._met
             self._met += new
             self.budget -= 1 + sum(map(len, point.values())) // 8 + 2 * new
-            point = self._node(node, point, exits)
+            read = _READERS.get(type(node))
+            if read is not None:
+                point = read(self, node, point, exits)
         return point
-
-    def _node(self, node: Node, point: Point, exits: Exits) -> Point | None:
-        read = _READERS.get(type(node))
-        return read(self, node, point, exits) if read is not None else point
 
     def _jump(self, node: Jump, point: Point, exits: Exits) -> None:
         if node.how == "break":

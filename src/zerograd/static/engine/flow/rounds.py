@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from zerograd.static.engine.identity.ir import Loop
 from zerograd.static.engine.reading.counters import counter_of, is_number
 from zerograd.static.engine.text import guards
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.remainders import is_modulo, is_positive
 from zerograd.static.engine.text.stores import names_stored
 
@@ -72,7 +73,7 @@ def _counted(loop: Loop) -> tuple[str, int] | None:
     if counter is None:
         return None
     assert isinstance(loop.node, ast.For) and loop.over is not None
-    for call in ast.walk(loop.over):
+    for call in parts_below(loop.over):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
             given = [*call.args[1:], *(each.value for each in call.keywords if each.arg == "start")]
             if call.func.id == "range" and len(call.args) > 2:
@@ -84,8 +85,8 @@ def _counted(loop: Loop) -> tuple[str, int] | None:
 
 def _period(test: ast.expr, name: str) -> int:
     """Return after how many rounds its truth comes again: it speaks of remainders only."""
-    modulos = [each for each in ast.walk(test) if is_modulo(each)]
-    inside = {id(each) for modulo in modulos for each in ast.walk(modulo.left)}  # type: ignore[attr-defined]
+    modulos = [each for each in parts_below(test) if is_modulo(each)]
+    inside = {id(each) for modulo in modulos for each in parts_below(modulo.left)}  # type: ignore[attr-defined]
     period = 1
     for modulo in modulos:
         assert isinstance(modulo, ast.BinOp)
@@ -95,7 +96,7 @@ def _period(test: ast.expr, name: str) -> int:
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             return 0
         period = lcm(period, size)
-    named = [each for each in ast.walk(test) if isinstance(each, ast.Name)]
+    named = [each for each in parts_below(test) if isinstance(each, ast.Name)]
     linear = all(each.id == name and id(each) in inside for each in named)
     return period if named and linear and not _nests(modulos) else 0
 
@@ -105,5 +106,5 @@ def _nests(modulos: list[ast.AST]) -> bool:
     return any(
         isinstance(each, ast.BinOp) and isinstance(each.op, ast.Mod | ast.FloorDiv)
         for modulo in modulos
-        for each in ast.walk(modulo.left)  # type: ignore[attr-defined]
+        for each in parts_below(modulo.left)  # type: ignore[attr-defined]
     )

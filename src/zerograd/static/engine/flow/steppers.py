@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.identity.ir import Happening, Loop, Node, Reset, happens, walk
 from zerograd.static.engine.identity.keys import spelled
+from zerograd.static.engine.text.parts import parts_below
 
 if TYPE_CHECKING:
     from zerograd.static.engine.flow.buckets import Buckets
@@ -137,7 +138,7 @@ def _goes_through(loop: Loop) -> bool:
     """Is it a `for` without a `break`? One that is left early may look for a single good round."""
     node = loop.node
     return isinstance(node, ast.For | ast.AsyncFor) and not any(
-        isinstance(each, ast.Break) for each in ast.walk(node)
+        isinstance(each, ast.Break) for each in parts_below(node)
     )
 
 

@@ -33,11 +33,11 @@ def class_of_parameter(function: Function, name: str) -> ClassUnit | None:
     unit = function.unit
     if not any(map(_may_be_asked, unit.classes.values())) or not unit.mentions(function.node, name):
         return None
-    called = _called(unit.parts_of(function.node), {name})
+    called = _called(unit.methods_called(function.node), {name})
     owner = function.bound
     if isinstance(owner, Instance):  # what its object keeps of it, and asks for elsewhere
         kept = {f"self.{attribute}" for attribute in _kept(function, name)}
-        called |= _called(unit.parts_of(owner.cls.node), kept) if kept else set()
+        called |= _called(unit.methods_called(owner.cls.node), kept) if kept else set()
     if len(called) < 2 or called <= _OF_TORCH:
         return None
     found = [each for each in unit.classes.values() if called <= each.methods.keys()]
@@ -60,15 +60,9 @@ def _may_be_asked(cls: ClassUnit) -> bool:
     return any(cls.unit.mentions(cls.node, word) for word in _TRAINING)
 
 
-def _called(parts: list[ast.AST], names: set[str]) -> set[str]:
-    """Return the methods that are called on what has these names."""
-    return {
-        each.func.attr
-        for each in parts
-        if isinstance(each, ast.Call)
-        and isinstance(each.func, ast.Attribute)
-        and path_of(each.func.value) in names
-    }
+def _called(methods: list[ast.Attribute], names: set[str]) -> set[str]:
+    """Return those of the methods that are called on what has these names."""
+    return {each.attr for each in methods if path_of(each.value) in names}
 
 
 def _kept(function: Function, name: str) -> Iterator[str]:

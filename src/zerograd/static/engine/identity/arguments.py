@@ -56,7 +56,7 @@ class Arguments:
         self.unit = unit  # where the call is written, if it is
         self.unknown = False  # what else is handed is not known, so defaults say nothing
         self._leaves: list[Value] | None = None
-        self._kinds: set[type[Value]] | None = None  # of the leaves
+        self._kinds: set[type] | None = None  # of the leaves
 
     @classmethod
     def of_nobody(cls) -> Arguments:
@@ -132,15 +132,14 @@ class Arguments:
                 self._leaves = [leaf for value in self._leaves for leaf in leaves_of(value)]
         return self._leaves
 
-    def _has_any(self, kinds: frozenset[type[Value]]) -> bool:
-        """Is there a leaf of one of these kinds? Most calls are handed numbers and settings."""
-        if self._kinds is None:
-            self._kinds = set(map(type, self.leaves()))
-        return not self._kinds.isdisjoint(kinds)
+    def _look(self) -> set[type]:
+        """Return the kinds of the leaves: most calls are handed numbers and settings."""
+        self._kinds = found = set(map(type, self.leaves())) or _NO_KINDS
+        return found
 
     def optimizers(self) -> list[Value]:
         """Return the arguments that are optimizers, or look like it."""
-        if not self._has_any(_MAY_STEP):
+        if (self._kinds or self._look()).isdisjoint(_MAY_STEP):
             return []
         return [
             each
@@ -157,8 +156,9 @@ class Arguments:
         return [each for each in self.leaves() if isinstance(each, Gradient)]
 
     def has_modules(self) -> bool:
-        return self._has_any(_NETWORKS) or (
-            self._has_any(_NAMED)
+        kinds = self._kinds or self._look()
+        return not kinds.isdisjoint(_NETWORKS) or (
+            Named in kinds
             and any(type(each) is Named and is_model_name(each.path) for each in self.leaves())
         )
 
@@ -173,14 +173,14 @@ class Arguments:
         return Several([*map(_without_settings, positional), *named])
 
     def has_functions(self) -> bool:
-        return self._has_any(_FUNCTIONS)
+        return not (self._kinds or self._look()).isdisjoint(_FUNCTIONS)
 
     def has_params(self) -> bool:
-        return self._has_any(_PARAMS)
+        return Params in (self._kinds or self._look())
 
     def computed(self) -> Value:
         """Return what computing with the arguments gives."""
-        if not self._has_any(_COMPUTED):
+        if (self._kinds or self._look()).isdisjoint(_COMPUTED):
             return NOTHING
         tensors: list[Tensor] = []
         leaves: list[str] = []
@@ -214,9 +214,8 @@ class Arguments:
 
 
 _CONTAINERS = CONTAINERS | {Groups}
-_NAMED = frozenset[type[Value]]((Named,))
+_NO_KINDS: set[type] = {type(None)}  # of no leaves; true, so that it is found but once
 _FUNCTIONS = frozenset[type[Value]]((Function, Bound))
-_PARAMS = frozenset[type[Value]]((Params,))
 _MAY_STEP = frozenset[type[Value]]((Optimizer, Named))
 _NETWORKS = frozenset[type[Value]]((Module, Instance))
 _COMPUTED = frozenset[type[Value]]((Tensor, Successor, Leaf))

@@ -123,7 +123,7 @@ def _answered(program: Program, test: Test) -> Test:
 
 def _are_called(program: Program, one: Value, other: Value) -> bool:
     """Are these two functions, or objects of the project, of which one acts on gradients?"""
-    if one.ident == other.ident or not (_is_called(program, one) and _is_called(program, other)):
+    if not (_is_called(program, one) and _is_called(program, other)) or one.ident == other.ident:
         return False
     return _acts(one) or _acts(other)
 
@@ -147,7 +147,7 @@ def _asks_for(program: Program, key: str, path: str) -> bool:
 def _is_called(program: Program, value: Value) -> bool:
     if isinstance(value, Instance):
         return not program.is_module(value.cls) and not program.is_optimizer(value.cls)
-    return isinstance(value, Function | Bound | Either)
+    return isinstance(value, (Function, Bound, Either))
 
 
 def _acts(value: Value) -> bool:
@@ -195,7 +195,7 @@ def _spelled(optimizer: Optimizer) -> str:
 
 def _may_be(program: Program, value: Named, other: Value) -> None:
     """Remember that a network known by its name only, one that was loaded say, may be another."""
-    if isinstance(other, Named | Module | Instance) and other.ident != value.ident:
+    if isinstance(other, (Named, Module, Instance)) and other.ident != value.ident:
         keys = keys_of(other)
         if any(map(program.is_network, (value.path, *keys))):
             program.derive(value.path, keys)

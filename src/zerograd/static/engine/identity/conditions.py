@@ -320,7 +320,7 @@ def _present(frame: Frame, node: ast.expr) -> Test:
 
 
 def _truth(frame: Frame, node: ast.expr) -> Test:
-    if isinstance(node, ast.Name | ast.Attribute):
+    if isinstance(node, (ast.Name, ast.Attribute)):
         value = frame.program.evaluate(frame, node)
         if type(value) is Tested:
             return value.test

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import Event, EventKind, Spot
 from zerograd.static.engine.identity.values import Optimizer
+from zerograd.static.engine.text.parts import parts_below
 
 if TYPE_CHECKING:
     from zerograd.static.engine.identity.unit import Unit
@@ -246,7 +247,7 @@ class Loop(Node):
         """Is it an item of the loop, another one each round?"""
         target = self.node.target if isinstance(self.node, ast.For | ast.AsyncFor) else None
         return target is not None and any(
-            isinstance(each, ast.Name) and each.id == name for each in ast.walk(target)
+            isinstance(each, ast.Name) and each.id == name for each in parts_below(target)
         )
 
 

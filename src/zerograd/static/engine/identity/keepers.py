@@ -164,7 +164,7 @@ def hand_trainer(frame: Frame, node: ast.Call, arguments: Arguments) -> None:
         return  # most calls
     called = node.func
     calls = not _CALLING.isdisjoint(words_of(path_of(called)))
-    kept = isinstance(called, ast.Subscript | ast.Attribute) or (
+    kept = isinstance(called, (ast.Subscript, ast.Attribute)) or (
         isinstance(called, ast.Name) and called.id in frame.locals
     )
     if not (kept or calls) or _only_looks_on(path_of(called)):

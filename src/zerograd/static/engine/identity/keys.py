@@ -33,7 +33,7 @@ def keys_of(value: Value) -> frozenset[str]:
     for each in leaves_of(value):
         if isinstance(each, Params):
             found |= each.keys
-        elif isinstance(each, Module | Leaf | Instance):
+        elif isinstance(each, (Module, Leaf, Instance)):
             found.add(each.key)
         elif isinstance(each, Named):
             found.add(each.path)
@@ -79,10 +79,10 @@ def joined(values: list[Value]) -> Value:
     ]
     if not known:
         return values[0] if values else NOTHING
-    if NOTHING in values and all(isinstance(value, Constant | Tested) for value in known):
+    if NOTHING in values and all(isinstance(value, (Constant, Tested)) for value in known):
         return NOTHING  # a flag that may be set, and what it was before is not known
     first = known[0]
-    if all(value.ident == first.ident for value in known[1:]):
+    if all(value is first or value.ident == first.ident for value in known[1:]):
         return first
     tensors = [value for value in known if isinstance(value, Tensor)]
     if tensors:
@@ -95,7 +95,7 @@ def joined(values: list[Value]) -> Value:
             leaves=frozenset().union(*(value.leaves for value in tensors)),
             read=read_in(tensors),
         )
-    if all(isinstance(value, Constant | Tested) for value in known):
+    if all(isinstance(value, (Constant, Tested)) for value in known):
         return NOTHING  # one truth or another
     if all(isinstance(value, Params) for value in known):
         return Params(
@@ -123,7 +123,7 @@ def joined(values: list[Value]) -> Value:
     if len(dicts) == len(known):
         return _united(dicts)
     lasting = [
-        value for value in known if isinstance(value, Optimizer | Module | Instance | Mapping)
+        value for value in known if isinstance(value, (Optimizer, Module, Instance, Mapping))
     ]
     return lasting[0] if lasting else first
 

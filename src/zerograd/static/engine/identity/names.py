@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.identity.definitions import Class, Function, Namespace
@@ -192,6 +193,7 @@ class Names(Objects):
         return self.unit(source) if source is not None else None
 
 
+@lru_cache(maxsize=16_384)
 def _is_known(module: str, level: int, inner: str) -> bool:
     """Is it torch, or what is understood as well as torch, so that no file of it is read?"""
     return module.startswith("torch") or (not level and _is_understood(f"{module}.{inner}"))

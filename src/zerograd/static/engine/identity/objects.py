@@ -37,7 +37,6 @@ from zerograd.static.engine.text.words import (
     is_optimizer_name,
     is_scheduler_name,
     names_parameters,
-    shared_kinds,
     words_of,
 )
 
@@ -105,7 +104,7 @@ class Objects(Naming, ABC):
     def holds(self, arguments: Arguments) -> bool:
         """May what is made from these arguments hold one of the networks of the program?"""
         return any(
-            isinstance(each, Module | Instance | Params | Optimizer | Function)
+            isinstance(each, (Module, Instance, Params, Optimizer, Function))
             or (isinstance(each, Named) and self.is_network(each.path))
             for value in arguments.all()
             for each in leaves_of(value)
@@ -224,21 +223,7 @@ class Objects(Naming, ABC):
     def _is_cleared_and_stepped(self, frame: Frame, path: str) -> bool:
         """Does the file step and clear something of that name, or hand it to a scaler's step?"""
         name = path.rsplit(".", 1)[-1].split("@", 1)[0].split("[", 1)[0]
-        last = re.escape(name)
-        text = frame.unit.source.text
-        if name in frame.unit.receivers.by_scalers:
-            return True
-        if f"{name}.step(" not in text or not re.search(rf"\b{last}\.step\(\s*\)", text):
-            return False
-        if f"{name}.backward(" in text and re.search(rf"\b{last}\.backward\(", text):
-            return False  # an engine, which does all
-        if f"{name}.zero_grad(" in text and re.search(rf"\b{last}\.zero_grad\(", text):
-            return True
-        # solver_g.step() beside solver_d, which is cleared and stepped
-        others = set(_STEPPED.findall(text)) & set(_CLEARED.findall(text))
-        kinds = {word for each in others for word in shared_kinds(name, each)}
-        # `ema_first` shares with solver_first what they are for: there is something of that name
-        return any(not re.search(rf"(?<![\w.]){kind}\b", text) for kind in kinds)
+        return frame.unit.receivers.is_cleared_and_stepped(name)
 
     def is_engine(self, frame: Frame, value: Value) -> bool:
         """Is it an object with backward(loss) and step() of its own, which clears by itself?"""
@@ -264,7 +249,7 @@ class Objects(Naming, ABC):
             return True
         if isinstance(value, Named):
             return is_optimizer_name(value.path) and not is_scheduler_name(value.path)
-        if isinstance(value, Several | Mapping) and (deep or not isinstance(value, Several)):
+        if isinstance(value, (Several, Mapping)) and (deep or not isinstance(value, Several)):
             items = value.items if isinstance(value, Several) else list(value.items.values())
             return any(self.is_lasting(item, deep) for item in items)
         return isinstance(value, Several) and any(self.is_lasting(item) for item in value.items)
@@ -283,7 +268,3 @@ class Objects(Naming, ABC):
         if frozen and some:
             return
         self.frozen = self.frozen | keys if frozen else self.frozen - keys
-
-
-_STEPPED = re.compile(r"\b(\w+)\.step\(\s*\)")
-_CLEARED = re.compile(r"\b(\w+)\.zero_grad\(")

@@ -13,6 +13,7 @@ from itertools import combinations
 
 from zerograd.static.engine.identity.keys import covers, keys_of
 from zerograd.static.engine.identity.values import Optimizer, Params, Pick, Value, leaves_of
+from zerograd.static.engine.text.parts import parts_below
 
 _OPPOSITE: dict[type[ast.cmpop], ast.cmpop] = {
     ast.NotIn: ast.In(),
@@ -49,7 +50,7 @@ def picked_by(generators: list[ast.comprehension]) -> frozenset[Pick]:
     items = [
         each.id
         for generator in generators
-        for each in ast.walk(generator.target)
+        for each in parts_below(generator.target)
         if isinstance(each, ast.Name)
     ]
     tests = [test for generator in generators for test in generator.ifs]

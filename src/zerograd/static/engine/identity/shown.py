@@ -14,6 +14,7 @@ from zerograd.lifecycle.events import Spot
 from zerograd.lifecycle.findings import NEXT_ROUND, Finding, TrailStep
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening
+from zerograd.static.engine.text.parts import parts_below
 
 if TYPE_CHECKING:
     from zerograd.static.engine.identity.unit import Unit
@@ -40,7 +41,7 @@ def name_of(node: Happening) -> str:
     return next(
         (
             node.unit.source.segment(each)
-            for each in ast.walk(node.node)
+            for each in parts_below(node.node)
             if isinstance(each, ast.Subscript | ast.Attribute) and path_of(each) == node.name
         ),
         node.name,

@@ -10,6 +10,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.text.parts import parts_below
 
 if TYPE_CHECKING:
     from zerograd.static.engine.identity.definitions import Function
@@ -35,7 +36,7 @@ def spelled_out(unit: Unit, call: ast.Call, function: Function) -> ast.expr | No
     handed.update({each.arg: each.value for each in call.keywords if each.arg})
     if answer is None or len(call.args) > len(names) or handed.keys() != set(names):
         return None
-    parts = list(ast.walk(answer))
+    parts = parts_below(answer)
     if any(isinstance(each, ast.Call | ast.Lambda | ast.NamedExpr) for each in parts):
         return None
     if not {each.id for each in parts if isinstance(each, ast.Name)} <= handed.keys() | own:

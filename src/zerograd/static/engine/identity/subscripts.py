@@ -68,7 +68,7 @@ def item_of(program: Program, base: Value, index: object) -> Value:
         if isinstance(index, int | str) or base.part:
             return base.some(one=True)
         return Params(base.keys, one=True, filled=base.filled)
-    if isinstance(base, Tensor | Leaf):
+    if isinstance(base, (Tensor, Leaf)):
         return base
     return NOTHING  # a part of a gradient is no gradient to clear
 

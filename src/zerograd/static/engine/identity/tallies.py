@@ -23,7 +23,9 @@ def is_tallied(frame: Frame, test: ast.expr) -> bool:
     """
     if isinstance(test, ast.Name | ast.Attribute):
         name = _name_of(test)
-        down = frame.unit.is_counted_down(name) and frame.unit.is_tallied(name) is None
+        down = (
+            frame.unit.tallied.is_counted_down(name) and frame.unit.tallied.is_tallied(name) is None
+        )
         return down and _is_set_again(frame, test)  # `if not left: …; left = 4`
     if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], _EQUAL + _ORDERED):
         return False
@@ -31,16 +33,16 @@ def is_tallied(frame: Frame, test: ast.expr) -> bool:
         return True
     for side in (test.left, *test.comparators):
         if isinstance(side, ast.Call) and _name_of(side.func) == "len" and len(side.args) == 1:
-            if frame.unit.is_gathered(_name_of(side.args[0])):
+            if frame.unit.tallied.is_gathered(_name_of(side.args[0])):
                 return True  # of the losses of a window, say
             continue
         name = _name_of(side)
-        known = frame.unit.is_tallied(name) if name else None
+        known = frame.unit.tallied.is_tallied(name) if name else None
         if known is None and name.endswith("]"):
-            known = frame.unit.is_tallied(name.replace('"', "'"))
+            known = frame.unit.tallied.is_tallied(name.replace('"', "'"))
         if known is not None:
             return _is_set_back(frame, side, equal=isinstance(test.ops[0], _EQUAL), to_zero=known)
-        if name and frame.unit.is_counted_down(name):
+        if name and frame.unit.tallied.is_counted_down(name):
             return _is_set_again(frame, side)  # counted down, and set up again in the same loop
     return False
 
@@ -116,7 +118,11 @@ def is_full_each_turn(frame: Frame, test: ast.Compare) -> bool:
     """Is it `if n == 1: …; n = 0`, where each round begins with `n += 1`?"""
     loop = frame.loop.node if frame.loop is not None else None
     name = path_of(test.left)
-    if not name or not isinstance(test.ops[0], ast.Eq | ast.GtE) or not _is(test.comparators[0], 1):
+    if (
+        not name
+        or not isinstance(test.ops[0], (ast.Eq, ast.GtE))
+        or not _is(test.comparators[0], 1)
+    ):
         return False
     counted = False
     for each in getattr(loop, "body", ()):

@@ -15,8 +15,9 @@ from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.places import Places, has_row
 from zerograd.static.engine.text.receivers import Receivers
 from zerograd.static.engine.text.stores import names_stored, statements_in
+from zerograd.static.engine.text.tallied import Tallied
 from zerograd.static.engine.text.words import CLIPS
-from zerograd.static.engine.text.written import is_asked, is_set_back
+from zerograd.static.engine.text.written import is_asked
 
 if TYPE_CHECKING:
     from zerograd.static.source import Source
@@ -33,25 +34,24 @@ class Unit:
 
     __slots__ = (
         "_bases_of_training",
-        "_before",
         "_changing",
         "_clears",
         "_companions",
-        "_counted_down",
         "_equalities",
         "_every_function",
-        "_gathered",
         "_gradient_rows",
         "_in_buffers",
         "_leading",
         "_lines",
         "_loops",
+        "_methods",
         "_names",
         "_parts",
         "_places",
         "_receivers",
+        "_saying",
         "_statements",
-        "_tallies",
+        "_tallied",
         "_texts",
         "away",
         "classes",
@@ -77,14 +77,12 @@ class Unit:
         self._texts: dict[int, str] = {}
         self._parts: dict[int, list[ast.AST]] = {}
         self._names: dict[int, tuple[str, ...]] = {}
+        self._methods: dict[int, list[ast.Attribute]] = {}
         self._statements: list[ast.AST] | None = None
+        self._saying: dict[str, list[FunctionNode]] = {}  # by a text, the functions that hold it
         self._every_function: list[FunctionNode] | None = None
         self._loops: list[ast.For | ast.While] | None = None
-        self._before: dict[str, frozenset[str]] = {}  # by a sign, the words that stand before it
         self._equalities: dict[int, ast.Compare | None] = {}
-        self._tallies: dict[str, bool | None] = {}
-        self._gathered: dict[str, bool] = {}
-        self._counted_down: dict[str, bool] = {}
         self._changing: frozenset[str] | None = None
         self._companions: dict[str, frozenset[str]] | None = None
         self._clears: bool | None = None
@@ -93,6 +91,7 @@ class Unit:
         self._places: Places | None = None
         self._gradient_rows: list[int] | None = None
         self._receivers: Receivers | None = None
+        self._tallied: Tallied | None = None
         self._bases_of_training: frozenset[str] | None = None
         self._collect(source.tree.body)
 
@@ -109,9 +108,9 @@ class Unit:
                 self.functions[node.name] = node
             elif isinstance(node, ast.ClassDef):
                 self.classes[node.name] = ClassUnit(node, self)
-            elif isinstance(node, ast.Import | ast.ImportFrom):
+            elif isinstance(node, (ast.Import, ast.ImportFrom)):
                 self.add_import(node)
-            elif isinstance(node, ast.If | ast.Try | ast.With):
+            elif isinstance(node, (ast.If, ast.Try, ast.With)):
                 for inner in ("body", "orelse", "finalbody"):
                     self._collect(getattr(node, inner, []))
                 for handler in getattr(node, "handlers", []):
@@ -158,7 +157,7 @@ class Unit:
             self._in_buffers = ".grad = " in self.source.text and any(
                 isinstance(each, ast.Assign)
                 and any(getattr(target, "attr", "") == "grad" for target in each.targets)
-                and any(_is_view(part) for part in ast.walk(each.value))
+                and any(_is_view(part) for part in parts_below(each.value))
                 for each in self.statements()
             )
         return self._in_buffers
@@ -179,10 +178,13 @@ class Unit:
 
     def functions_saying(self, text: str) -> list[FunctionNode]:
         """Return those of all functions in whose lines `text` occurs."""
-        rows = self.places.rows(text)
-        if not rows:
-            return []
-        return [each for each in self.every_function() if has_row(rows, each.lineno, _last(each))]
+        found = self._saying.get(text)
+        if found is None:
+            rows = self.places.rows(text)
+            asked = self.every_function() if rows else ()
+            found = [each for each in asked if has_row(rows, each.lineno, _last(each))]
+            self._saying[text] = found
+        return found
 
     def functions_around(self, line: int) -> list[FunctionNode]:
         """Return the functions that a line stands in, the outer ones first."""
@@ -240,51 +242,21 @@ class Unit:
             self._equalities[id(node)] = same
         return self._equalities[id(node)]
 
-    def is_tallied(self, name: str) -> bool | None:
-        """Is a number that is counted up set back to nothing as well? None: it is not counted."""
-        if name not in self._tallies:
-            text = self.source.text
-            counted = f"{name} += " in text if name.endswith("]") else self._is_before(name, " += ")
-            counted = counted or f"{name} = {name} + " in text
-            self._tallies[name] = is_set_back(self.source.text, name) if counted else None
-        return self._tallies[name]
-
-    def is_gathered(self, name: str) -> bool:
-        """Is a list of that name filled one by one, and emptied again and again?"""
-        if not name or not self._is_before(name, ".append("):
-            return False  # most names
-        known = self._gathered.get(name)
-        if known is None:
-            text = self.source.text
-            # It begins with the name, to which Python skips.
-            empty = rf"{name}(?<=\b{name})(?:: [^=\n]+)? = \[\]"
-            emptied = len(re.findall(empty, text))
-            known = self._gathered[name] = emptied > 1 or f"{name}.clear()" in text
-        return known
-
-    def is_counted_down(self, name: str) -> bool:
-        """Is one taken off a number of that name anywhere?"""
-        known = self._counted_down.get(name)
-        if known is None:
-            known = self._counted_down[name] = (
-                self._is_before(name, " -= 1") or f"{name} = {name} - 1" in self.source.text
-            )
-        return known
-
-    def _is_before(self, name: str, sign: str) -> bool:
-        """Is `name` written before the sign anywhere, or at the end of a longer name?"""
-        words = self._before.get(sign)
-        if words is None:
-            pieces = self.source.text.split(sign)[:-1]
-            words = self._before[sign] = frozenset(map(_last_word, pieces))
-        return any(word.endswith(name) for word in words)
-
     def parts_of(self, node: ast.AST) -> list[ast.AST]:
         """Return `node` and all expressions below it; a condition is looked at once a reading."""
         parts = self._parts.get(id(node))
         if parts is None:
             parts = self._parts[id(node)] = parts_below(node)
         return parts
+
+    def methods_called(self, node: ast.AST) -> list[ast.Attribute]:
+        """Return what is called as a method below a function or a class."""
+        methods = self._methods.get(id(node))
+        if methods is None:
+            calls = [each for each in parts_below(node) if type(each) is ast.Call]
+            methods = [each.func for each in calls if type(each.func) is ast.Attribute]
+            self._methods[id(node)] = methods
+        return methods
 
     def names_in(self, node: ast.AST) -> tuple[str, ...]:
         """Return the names in `node`, each as often as it is there."""
@@ -306,6 +278,13 @@ class Unit:
         if self._receivers is None:
             self._receivers = Receivers(self.places)
         return self._receivers
+
+    @property
+    def tallied(self) -> Tallied:
+        """What the file counts and gathers."""
+        if self._tallied is None:
+            self._tallied = Tallied(self.places)
+        return self._tallied
 
     @property
     def bases_of_training(self) -> frozenset[str]:
@@ -332,7 +311,7 @@ class Unit:
         return (
             bool(rows)
             and has_row(rows, node.lineno, _last(node))  # type: ignore[attr-defined]
-            and any(type(each) is ast.Attribute and each.attr == "grad" for each in ast.walk(node))
+            and any(type(e) is ast.Attribute and e.attr == "grad" for e in parts_below(node))
         )
 
     def goes_backward_plainly(self) -> bool:
@@ -377,13 +356,6 @@ class Unit:
             words,
             self.away() if self.away is not None else (),
         )
-
-
-def _last_word(text: str) -> str:
-    start = len(text)
-    while start and _is_word(text[start - 1]):
-        start -= 1
-    return text[start:]
 
 
 def _is_word(character: str) -> bool:

@@ -25,6 +25,7 @@ from zerograd.static.engine.judging.between import is_trained_between
 from zerograd.static.engine.judging.heirs import is_left_to_heirs
 from zerograd.static.engine.judging.same import is_the_same_one
 from zerograd.static.engine.judging.workers import has_workers
+from zerograd.static.engine.text.parts import names_below, parts_below
 from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.engine.text.words import is_loss_name, is_scaler_name
 
@@ -147,7 +148,7 @@ def _is_about_a_term(step: Happening, verdict: Verdict, buckets: Buckets) -> boo
             or each.unit is not step.unit
         ):
             continue
-        sent = {name.id for name in ast.walk(each.node) if isinstance(name, ast.Name)}
+        sent = set(names_below(each.node))
         for branch in step.unit.statements():
             if (
                 isinstance(branch, ast.If)
@@ -173,7 +174,7 @@ def _adds_a_term(part: ast.AST, names: set[str]) -> bool:
     if not isinstance(part.value.op, ast.Add):
         return False
     own = names & {path_of(to) for to in part.targets}
-    return any(isinstance(each, ast.Name) and each.id in own for each in ast.walk(part.value))
+    return any(isinstance(each, ast.Name) and each.id in own for each in parts_below(part.value))
 
 
 def _is_told_which(step: Happening) -> bool:
@@ -196,12 +197,11 @@ def _picks_another(step: Happening, buckets: Buckets) -> bool:
         each.kind is EventKind.BACKWARD and each.loop is step.loop for each in buckets.happenings
     ):
         return False
-    counted = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+    counted = set(names_below(loop.target))
     return any(
-        isinstance(each, ast.Subscript)
-        and any(isinstance(name, ast.Name) and name.id in counted for name in ast.walk(each.slice))
+        isinstance(each, ast.Subscript) and not counted.isdisjoint(names_below(each.slice))
         for statement in loop.body
-        for each in ast.walk(statement)
+        for each in parts_below(statement)
     )
 
 

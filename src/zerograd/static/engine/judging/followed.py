@@ -11,6 +11,7 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import NEXT_ROUND, Finding, TrailStep
 from zerograd.static.engine.identity.endings import leaves
 from zerograd.static.engine.identity.shown import code_of
+from zerograd.static.engine.text.parts import parts_below
 
 if TYPE_CHECKING:
     from zerograd.static.engine.flow.buckets import Buckets
@@ -117,7 +118,7 @@ def _missed(unit: Unit, step: ast.AST, scaler: str) -> _Missed | None:
         if left is not None:
             return left
         if isinstance(each, ast.If):
-            inside = any(update is one for part in each.body for one in ast.walk(part))
+            inside = any(update is one for part in each.body for one in parts_below(part))
             when = "if `{}`" if inside else "where not `{}`"
             said = when.format(unit.source.segment(each.test))
             return _Missed(said, unit.source.spot(update).line, TAKE_OUT)
@@ -144,7 +145,7 @@ def _update_in(unit: Unit, statement: ast.stmt, scaler: str) -> ast.Call | None:
     return next(
         (
             each
-            for each in ast.walk(statement)
+            for each in parts_below(statement)
             if isinstance(each, ast.Call) and unit.source.segment(each.func) == f"{scaler}.update"
         ),
         None,

@@ -13,6 +13,7 @@ from zerograd.static.engine.judging.window import (
     looks_like_a_window,
 )
 from zerograd.static.engine.text import guards
+from zerograd.static.engine.text.parts import names_below, parts_below
 from zerograd.static.engine.text.remainders import asks_for, is_positive
 from zerograd.static.engine.text.stores import names_stored, statements_in
 
@@ -76,10 +77,7 @@ def _turned_round(window: Window) -> str:
     if window.index is None or not asks_for(window.test, 0):
         return ""
     name, start = window.index
-    above, below = (
-        {each.id for each in ast.walk(side) if isinstance(each, ast.Name)}
-        for side in (window.left, window.divisor)
-    )
+    above, below = (set(names_below(side)) for side in (window.left, window.divisor))
     if below != {name} or name in above or not _is_a_setting(window):
         return ""
     counted = f"({name} + 1)" if start == 0 else name
@@ -94,7 +92,7 @@ def _is_a_setting(window: Window) -> bool:
     return not any(
         (isinstance(each, ast.Name) and each.id in stored)
         or (isinstance(each, ast.Attribute) and f".{each.attr}" in stored)
-        for each in ast.walk(window.left)
+        for each in parts_below(window.left)
     )
 
 
@@ -111,9 +109,9 @@ def _is_a_choice(window: Window) -> bool:
     return any(
         isinstance(each, ast.If)
         and bool(each.orelse)
-        and any(part is window.test for part in ast.walk(each.test))
+        and any(part is window.test for part in parts_below(each.test))
         and any(isinstance(part, ast.Expr) for part in each.body)
-        for each in ast.walk(window.unit.source.tree)
+        for each in parts_below(window.unit.source.tree)
     )
 
 
@@ -124,8 +122,8 @@ def counts_another_loop(window: Window) -> bool:
     outer = loop.parent.node if loop is not None and loop.parent is not None else None
     if not isinstance(inner, ast.For | ast.While) or not isinstance(outer, ast.For):
         return False
-    names = {each.id for each in ast.walk(window.left) if isinstance(each, ast.Name)}
-    targets = {each.id for each in ast.walk(outer.target) if isinstance(each, ast.Name)}
+    names = set(names_below(window.left))
+    targets = set(names_below(outer.target))
     if not names or not names <= targets - names_stored([inner]):
         return False
     if isinstance(inner, ast.For) and _is_for_some_items(window, inner):
@@ -135,12 +133,12 @@ def counts_another_loop(window: Window) -> bool:
 
 def _is_for_some_items(window: Window, loop: ast.For) -> bool:
     """Is the step under a test of what the loop goes through: `if phase == "train"`?"""
-    items = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+    items = set(names_below(loop.target))
     line = window.step.spot.line
     return any(
         isinstance(each, ast.If)
         and each.lineno <= line <= (each.end_lineno or 0)
-        and any(isinstance(part, ast.Name) and part.id in items for part in ast.walk(each.test))
+        and any(isinstance(part, ast.Name) and part.id in items for part in parts_below(each.test))
         for each in statements_in(loop.body)
     )
 
@@ -149,13 +147,13 @@ def _counter(window: Window) -> tuple[ast.expr | None, int | None]:
     """Return what counts in the guard, and where it starts, as far as that is known."""
     if window.index is not None:
         name, start = window.index
-        spoken = [each for each in ast.walk(window.test) if isinstance(each, ast.Name)]
+        spoken = [each for each in parts_below(window.test) if isinstance(each, ast.Name)]
         counter = next((each for each in spoken if each.id == name), None)
         if counter is not None:
             return counter, start
     named = [
         each
-        for each in ast.walk(window.left)
+        for each in parts_below(window.left)
         if isinstance(each, ast.Attribute | ast.Name) and isinstance(each.ctx, ast.Load)
     ]
     if not named or not isinstance(named[0], ast.Name):

@@ -12,6 +12,7 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.rules.missing_scaler_update import in_window, where_skipped
 from zerograd.static.engine.identity.ir import Happening
 from zerograd.static.engine.judging.telling import scaler_at
+from zerograd.static.engine.text.parts import names_below, parts_below
 from zerograd.static.engine.text.stores import names_stored
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def is_left_by_a_jump(unscale: Happening, buckets: Buckets) -> bool:
         return False
     stored = names_stored(loop.body)
     return any(
-        any(isinstance(each, ast.Name) and each.id in stored for each in ast.walk(test))
+        any(isinstance(each, ast.Name) and each.id in stored for each in parts_below(test))
         and unscale.spot.line < test.lineno
         and not any(test.lineno < line < jump.lineno for line in updates)
         and jump.lineno < max(updates)
@@ -160,11 +161,11 @@ def _is_made_up_after(unscale: Happening, key: str, program: Program) -> bool:
     atom = program.atoms.get(key)
     if atom is None or atom.node is None:
         return False
-    asked = {each.id for each in ast.walk(atom.node) if isinstance(each, ast.Name)}
+    asked = set(names_below(atom.node))
     return any(
         isinstance(each, ast.Name)
         and isinstance(each.ctx, ast.Store)
         and each.id in asked
         and unscale.spot.line < each.lineno < atom.node.lineno
-        for each in ast.walk(unscale.unit.source.tree)
+        for each in parts_below(unscale.unit.source.tree)
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from zerograd.static.engine.identity.elsewhere import asks_above
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.text.classes import FunctionNode
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.engine.text.words import is_scheduler_name, words_of
 
@@ -103,7 +104,7 @@ def _is_handled_elsewhere(node: Happening, function: FunctionNode, all_of: list[
             and isinstance(part.func, ast.Attribute)
             and part.func.attr not in _HARMLESS
             and path_of(part.func.value) == path_of(each.target)
-            for part in ast.walk(each)
+            for part in parts_below(each)
         )
         for each in loops
         if each not in own
@@ -116,7 +117,7 @@ def _overridden(program: Program, node: Happening, method: FunctionNode) -> set[
     if not owners or asks_above(node.unit.text_of(method), method.name):
         return set()
     above = [each.methods.get(method.name) for each in program.lineage(owners[0])[1:]]
-    return {id(part) for each in above if each is not None for part in ast.walk(each)}
+    return {id(part) for each in above if each is not None for part in parts_below(each)}
 
 
 def _binds(function: FunctionNode, name: str) -> bool:

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.identity.endings import is_empty
+from zerograd.static.engine.text.parts import names_below
 from zerograd.static.engine.text.stores import statements_in
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def is_left_to_heirs(unit: Unit, loop: Loop | None) -> bool:
     node = loop.node if loop is not None else None
     if not isinstance(node, ast.For | ast.AsyncFor):
         return False
-    taken = {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
+    taken = set(names_below(node.target))
     for each in statements_in(node.body):
         if not isinstance(each, ast.Assign) or not isinstance(each.value, ast.Call):
             continue

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.stores import statements_in
 
 _DEEPEST = 6
@@ -122,7 +123,7 @@ class Assignments:
 
     def behind(self, node: ast.expr, depth: int = 0) -> Iterator[ast.AST]:
         """Yield `node`, and all that the names in it were computed from."""
-        for each in ast.walk(node):
+        for each in parts_below(node):
             yield each
             if isinstance(each, ast.Name | ast.Attribute) and depth < _DEEPEST:
                 for value in self.before(path_of(each), each.lineno):
@@ -157,7 +158,7 @@ def items_of(target: ast.expr, source: ast.expr) -> Iterator[tuple[str, str]]:
 
 def _functions(tree: ast.Module) -> Iterator[ast.stmt]:
     for each in statements_in(tree.body):
-        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield each
 
 

@@ -15,6 +15,7 @@ from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening
+from zerograd.static.engine.text.parts import names_below, parts_below
 from zerograd.static.engine.text.words import words_of
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def _guards(program: Program, key: str, number: int) -> Iterator[_Guard]:
     node = atom.node if atom is not None else None
     if atom is None or node is None or atom.unit is not program.main:
         return
-    parts = list(ast.walk(node))
+    parts = parts_below(node)
     if any(isinstance(each, ast.Compare) for each in parts):
         return
     for each in parts:
@@ -70,7 +71,7 @@ def _guards(program: Program, key: str, number: int) -> Iterator[_Guard]:
         if asked in _BAD:
             negated = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
             literal = number * 2 + (_BAD[asked] is not negated)
-            names = frozenset(part.id for part in ast.walk(each) if isinstance(part, ast.Name))
+            names = frozenset(part.id for part in parts_below(each) if isinstance(part, ast.Name))
             yield _Guard(node, names, -literal - 1)
             return
 
@@ -79,7 +80,7 @@ def _is_about(guard: _Guard, backward: Happening) -> bool:
     """Is the loss itself asked, or a norm of what it filled, after it went back?"""
     if guard.test.lineno <= backward.spot.line or guard.test.lineno > _end(backward):
         return False
-    loss = {each.id for each in ast.walk(backward.node) if isinstance(each, ast.Name)}
+    loss = set(names_below(backward.node))
     words = {word for name in guard.asked for word in words_of(name)}
     return not guard.asked.isdisjoint(loss) or not _OF_GRADIENTS.isdisjoint(words)
 

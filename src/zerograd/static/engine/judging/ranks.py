@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from zerograd.lifecycle.findings import Finding
 from zerograd.static.engine.identity.ir import Happening
+from zerograd.static.engine.text.parts import parts_below
 
 _WRAPPED = re.compile(r"\bDistributedDataParallel\(|\bDDP\(")
 # ways to keep a backward from it: torch's, and apex's
@@ -82,7 +83,8 @@ def _is_no_sync(node: ast.expr) -> bool:
 
 def _only_backward(block: ast.With) -> bool:
     """Does it send back what was computed before it, under a condition perhaps, and no more?"""
-    calls = [each for part in block.body for each in ast.walk(part) if isinstance(each, ast.Call)]
+    parts = [each for statement in block.body for each in parts_below(statement)]
+    calls = [each for each in parts if isinstance(each, ast.Call)]
     sent = [each for part in block.body for each in _sent(part)]
     return bool(sent) and all(
         isinstance(each.func, ast.Attribute) and each.func.attr in ("backward", "scale")

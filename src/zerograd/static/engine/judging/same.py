@@ -9,6 +9,7 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.verdicts import Verdict
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening
+from zerograd.static.engine.text.parts import names_below
 
 if TYPE_CHECKING:
     from zerograd.static.engine.flow.buckets import Buckets
@@ -65,7 +66,7 @@ def _gone_over(each: Happening) -> str:
     over = loop.iter
     if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute):
         over = over.func.value if over.func.attr in _OF_ALL and not over.args else over
-    told = [one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)]
+    told = names_below(loop.target)
     among = path_of(over)
     receiver = _receiver(each)
     is_item = receiver in told or receiver in (f"{among}[{name}]" for name in told)

@@ -18,6 +18,7 @@ from zerograd.rules.scaler_bypassed import RULE as SCALER_BYPASSED
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening
 from zerograd.static.engine.judging.emptiness import only_moves_a_schedule
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.words import clips_by_name, is_loss_name
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _scaler_of(step: Happening) -> str:
 def _is_given(step: Happening, path: str) -> bool:
     return any(
         path_of(given) == path
-        for each in ast.walk(step.unit.source.tree)
+        for each in parts_below(step.unit.source.tree)
         if isinstance(each, ast.Call)
         for given in (*each.args, *(word.value for word in each.keywords))
     )
@@ -235,10 +236,10 @@ def clipped_before(unscale: Happening) -> ast.Call | None:
     around = [each for each in blocks if each[0].lineno <= line <= (each[-1].end_lineno or 0)]
     block = max(around, key=lambda each: each[0].lineno, default=[])
     before = [each for each in block if (each.end_lineno or 0) < line]
-    calls = [part for each in before for part in ast.walk(each) if isinstance(part, ast.Call)]
+    calls = [part for each in before for part in parts_below(each) if isinstance(part, ast.Call)]
     if any(path_of(each.func).endswith("unscale_") for each in calls):
         return None  # those that are clipped are another's
-    for call in [each for each in ast.walk(before[-1]) if each in calls] if before else []:
+    for call in [each for each in parts_below(before[-1]) if each in calls] if before else []:
         path = path_of(call.func)
         if path.startswith("self.") and clips_by_name(path) and not (call.args or call.keywords):
             return call

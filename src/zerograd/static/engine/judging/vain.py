@@ -16,6 +16,7 @@ from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import FILLS, Happening, Loop
 from zerograd.static.engine.identity.unit import Unit
 from zerograd.static.engine.judging.unscaled import are_on_one_way
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.words import CLIPS
 
 if TYPE_CHECKING:
@@ -269,7 +270,7 @@ def _clipped_too_soon(
 def _clip_in(part: ast.stmt) -> ast.Call | None:
     if isinstance(part, ast.For | ast.While | ast.FunctionDef | ast.ClassDef):
         return None
-    for each in ast.walk(part):
+    for each in parts_below(part):
         if isinstance(each, ast.Call) and path_of(each.func).rsplit(".", 1)[-1] in CLIPS:
             return each if "inf" not in ast.unparse(each) else None
     return None

@@ -12,6 +12,7 @@ from zerograd.static.engine.identity.conditions import SYNC
 from zerograd.static.engine.identity.ir import FILLS, Happening, Loop
 from zerograd.static.engine.judging.counted import Counted, counted_in
 from zerograd.static.engine.reading.counters import counter_of
+from zerograd.static.engine.text.parts import names_below, parts_below
 
 if TYPE_CHECKING:
     from zerograd.static.engine.flow.buckets import Buckets
@@ -85,7 +86,7 @@ class Window:
         if self.unit is self.step.unit:
             for each in self.unit.statements():
                 if isinstance(each, ast.If) and each.lineno <= line <= (each.end_lineno or 0):
-                    for part in ast.walk(each.test):
+                    for part in parts_below(each.test):
                         if isinstance(part, ast.Compare) and ast.dump(part.left) == asked:
                             return part
         return self.test
@@ -191,9 +192,9 @@ def _ends_beside(
     program: Program, guard: str, counted: Counted, loop: Loop, atoms: dict[str, int]
 ) -> dict[int, str]:
     """Return the literals by which a guard lets the last round through as well: `… or i == n`."""
-    names = {each.id for each in ast.walk(counted.left) if isinstance(each, ast.Name)}
+    names = set(names_below(counted.left))
     if counted.by_hand and isinstance(loop.node, ast.For):  # the loop has a counter of its own
-        names |= {each.id for each in ast.walk(loop.node.target) if isinstance(each, ast.Name)}
+        names.update(names_below(loop.node.target))
     found: dict[int, str] = {}
     for whole in program.atoms.values():
         for key in whole.parts if guard in whole.parts else ():
@@ -211,7 +212,7 @@ def _truth_at_the_end(test: ast.expr, counted: set[str]) -> bool | None:
     if not isinstance(test, ast.Compare) or len(test.ops) != 1:
         return None
     names = [
-        {each.id for each in ast.walk(side) if isinstance(each, ast.Name)}
+        {each.id for each in parts_below(side) if isinstance(each, ast.Name)}
         for side in (test.left, *test.comparators)
     ]
     if isinstance(test.ops[0], ast.Eq | ast.NotEq):

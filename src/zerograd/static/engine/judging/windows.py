@@ -24,6 +24,7 @@ from zerograd.static.engine.judging.window import (
     windows,
 )
 from zerograd.static.engine.reading.counters import is_number
+from zerograd.static.engine.text.parts import names_below
 from zerograd.static.engine.text.remainders import asks_for
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ def _starts_anew(window: Window) -> bool:
     """Does the counter begin again in each epoch? One that runs on carries the tail over."""
     if window.by_hand:
         return begins_anew(window)
-    names = {each.id for each in ast.walk(window.left) if isinstance(each, ast.Name)}
+    names = set(names_below(window.left))
     if window.index is not None and window.index[0] in names:
         return True
     if any(begins_anew(window, each) for each in names):

@@ -104,7 +104,7 @@ def _call_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
     arguments = Arguments.of(frame, node)
     if type(callee) is Function:
         name = plain_name(node)
-        if by_wrapper(frame, node, name, None, arguments):
+        if frame.program.wraps and by_wrapper(frame, node, name, None, arguments):
             return NOTHING
         before = len(frame.out)
         returned = frame.program.invoke(frame, node, callee, arguments)
@@ -158,7 +158,7 @@ def _unknown(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) 
 
 def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value:
     name = dotted.rsplit(".", 1)[-1]
-    if by_wrapper(frame, node, name, None, arguments):
+    if frame.program.wraps and by_wrapper(frame, node, name, None, arguments):
         return NOTHING
     if name in CLIPS:
         return clip(frame, node, arguments)
@@ -204,7 +204,7 @@ def _has_networks(frame: Frame, arguments: Arguments) -> bool:
 
 def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Value:
     """A callable known by its path only: a builtin, a network, a loss, an unseen function."""
-    if by_wrapper(frame, node, path, None, arguments):
+    if frame.program.wraps and by_wrapper(frame, node, path, None, arguments):
         return NOTHING
     if path == "exec" or (path == "eval" and frame.bare):
         frame.emit(Haze(None, whole=True))  # code that is made elsewhere may do all
@@ -302,7 +302,7 @@ def _method(frame: Frame, node: ast.Call, base: Value, name: str) -> Value:
             return optimizer_method(frame, node, optimizer, name, Arguments.of(frame, node))
         return _external(frame, node, f"{base.dotted}.{name}", Arguments.of(frame, node))
     arguments = Arguments.of(frame, node)
-    if by_wrapper(frame, node, name, base, arguments):
+    if frame.program.wraps and by_wrapper(frame, node, name, base, arguments):
         return NOTHING
     if base in UNSEEN and isinstance(node.func.value, ast.Call):  # type: ignore[attr-defined]
         ask_made(frame, node.func.value, name)  # type: ignore[attr-defined]

@@ -22,6 +22,7 @@ from zerograd.static.engine.identity.values import (
 )
 from zerograd.static.engine.reading.emit import emit
 from zerograd.static.engine.reading.gradients import holds_the_scale
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.words import clips_by_name
 
 _PARAMETERS = re.compile(r"params|parameters")
@@ -40,7 +41,7 @@ def clip(frame: Frame, node: ast.Call, arguments: Arguments, base: Value | None 
         and each.args
         and isinstance(each.args[0], ast.Constant)
         and str(each.args[0].value) in ("inf", "Inf", "infinity")
-        for each in ast.walk(node)
+        for each in parts_below(node)
     ):
         return NOTHING
     source = arguments.get("parameters", 0)

@@ -9,6 +9,7 @@ from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Branch, Happening, Loop, walk
 from zerograd.static.engine.text import guards
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.remainders import is_modulo, is_positive
 from zerograd.static.engine.text.stores import statements_in, targets
 from zerograd.static.engine.text.switches import counts_up, is_kept_each_round, lasting_truth
@@ -62,7 +63,7 @@ def _moved_on(body: list[ast.stmt], name: str) -> int | None:
         added = _added_to(part, name)
         if added is not None:
             return added if len(stored) == 1 else None
-        if any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(part)):
+        if any(isinstance(each, ast.Name) and each.id == name for each in parts_below(part)):
             return None
     return None
 
@@ -102,6 +103,8 @@ def edges_of(loop: Loop, program: Program, atoms: dict[str, int]) -> Edges:
     `if i > 0: clear()` is right: the first iteration has nothing to clear. And `i % 2 == 0`
     is true there. `if i < n - 1: clear()` leaves to nobody here what it does not clear.
     """
+    if not atoms:
+        return Edges()
     gone = _switched(loop, program, atoms) | _counted_by_hand(loop, program, atoms)
     counter = counter_of(loop)
     if counter is None:
@@ -246,7 +249,7 @@ def _counts_on_in(loop: Loop | None, name: str) -> bool:
 
 def _remainder_on_first(node: ast.expr, name: str, start: int) -> bool | None:
     """Return the truth of a remainder's test in the first iteration, if only the counter tells."""
-    modulo = next((each for each in ast.walk(node) if is_modulo(each)), None)
+    modulo = next((each for each in parts_below(node) if is_modulo(each)), None)
     if not isinstance(modulo, ast.BinOp):
         return None
     return guards.truth_at(node, ast.Name(name, ast.Load()), modulo.right, start)
@@ -257,7 +260,7 @@ def once_only(loop: Loop, program: Program, atoms: dict[str, int]) -> frozenset[
 
     `if i == len(data) - 1: step()` steps once in each run of its loop.
     """
-    counter = counter_of(loop)
+    counter = counter_of(loop) if atoms else None
     if counter is None:
         return frozenset()
     found = set()
@@ -304,7 +307,7 @@ def _counts_on(node: ast.expr, name: str) -> bool:
 
 def _stays(node: ast.expr, loop: Loop, program: Program) -> bool:
     """Is it the same in every iteration: a length, a setting, a number?"""
-    for each in ast.walk(node):
+    for each in parts_below(node):
         if isinstance(each, ast.Call) and not (
             isinstance(each.func, ast.Name) and each.func.id == "len"
         ):

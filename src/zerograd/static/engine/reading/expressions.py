@@ -172,7 +172,7 @@ def _binary(frame: Frame, node: ast.BinOp) -> Value:
     if type(node.op) is ast.Add:
         if isinstance(left, Several) and isinstance(right, Several):
             return Several([*left.items, *right.items], left.open or right.open)
-        if isinstance(left, Params | Several) and isinstance(right, Params | Several):
+        if isinstance(left, (Params, Several)) and isinstance(right, Params | Several):
             return Params(keys_of(left) | keys_of(right))
     if type(node.op) is ast.Sub and isinstance(left, Params) and isinstance(right, Params):
         return left.some(lacks=True)  # sets of them: those of one that are not the other's
@@ -181,7 +181,7 @@ def _binary(frame: Frame, node: ast.BinOp) -> Value:
         value = tensor_of([left, right])
     if value is NOTHING and is_modulo(node):
         return Tested(test_of(frame, node))
-    return weighed(value, "mul") if isinstance(node.op, ast.Div | ast.Mult) else value
+    return weighed(value, "mul") if isinstance(node.op, (ast.Div, ast.Mult)) else value
 
 
 def tensor_of(values: list[Value]) -> Value:

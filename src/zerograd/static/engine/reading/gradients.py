@@ -24,6 +24,7 @@ from zerograd.static.engine.identity.values import (
 )
 from zerograd.static.engine.reading.emit import emit, is_false, is_lacking, is_part
 from zerograd.static.engine.text.classes import FunctionNode
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.stores import statements_in
 
 _CLEARED = re.compile(r"\.grad = None|zero_grad\(")
@@ -116,7 +117,7 @@ def holds_the_scale(frame: Frame, node: ast.expr | ast.keyword) -> bool:
     """Is a scaler's factor in it, `scaler.get_scale()`, or a name that was given one?"""
     if "get_scale" not in frame.unit.source.text:
         return False  # most files
-    parts = list(ast.walk(node))
+    parts = parts_below(node)
     if any(isinstance(each, ast.Attribute) and each.attr == "get_scale" for each in parts):
         return True
     names = {each.id for each in parts if isinstance(each, ast.Name)}
@@ -154,7 +155,7 @@ def _computed_from(frame: Frame, owner: Value, right: ast.expr) -> Iterator[ast.
     found = [right]
     known: set[str] = set()
     for expression in found:  # it grows as it is read
-        for each in ast.walk(expression):
+        for each in parts_below(expression):
             yield each
             if isinstance(each, ast.Name) and each.id not in known:
                 known.add(each.id)

@@ -46,6 +46,7 @@ from zerograd.static.engine.reading.lending import ends_where_lent
 from zerograd.static.engine.reading.tensors import require_each
 from zerograd.static.engine.reading.turns import has_its_own_each_turn, stepped_in_each_turn
 from zerograd.static.engine.text.classes import FunctionNode
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.stores import names_stored, statements_in, targets
 
 _COUNTED = {"range": 1, "islice": 2}  # arguments of what goes round as often as its last one says
@@ -279,14 +280,14 @@ def _is_generated(frame: Frame, source: ast.expr) -> bool:
     return any(
         isinstance(each, Function)
         and each.unit.mentions(each.node, "yield")
-        and any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in ast.walk(each.node))
+        and any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in parts_below(each.node))
         for each in made
     )
 
 
 def _works(body: list[ast.stmt]) -> bool:
     """Is more done with each item than to tell of it?"""
-    calls = [each.func for part in body for each in ast.walk(part) if isinstance(each, ast.Call)]
+    calls = [each.func for part in body for each in parts_below(part) if isinstance(each, ast.Call)]
     return not all(path_of(each).rsplit(".", 1)[-1] in _TELLING for each in calls)
 
 
@@ -387,7 +388,7 @@ def read_while(frame: Frame, node: ast.While, read: Read) -> None:
         frame.out.extend(read(frame, node.orelse))
         return
     # `while not env.done`: whatever it is now, a method called in the loop may change it
-    asked = ast.walk(node.test)
+    asked = parts_below(node.test)
     loop.endless = test.kind == "always" and not any(isinstance(e, ast.Attribute) for e in asked)
     if frame.unit.mentions(node.test, "("):
         evaluate_parts(frame, node.test)

@@ -9,6 +9,7 @@ from typing import TypeVar
 from zerograd.static.engine.identity.frame import path_of
 
 _USING_UP = frozenset(("list", "tuple", "set", "deque", "collections.deque", "any", "all"))
+_ROUNDS = frozenset[type]((ast.ListComp, ast.SetComp, ast.GeneratorExp))
 _EACH = "each item"  # no name that a program could have
 
 Statement = TypeVar("Statement", ast.Expr, ast.Assign, ast.AugAssign, ast.Return)
@@ -23,7 +24,7 @@ def as_rounds(node: ast.Expr) -> ast.For | None:
         value = value.args[0]
         if isinstance(value, ast.Call) and path_of(value.func) == "map" and len(value.args) == 2:
             return _mapped(node, value)
-    elif not isinstance(value, ast.ListComp | ast.SetComp):
+    elif not isinstance(value, (ast.ListComp, ast.SetComp)):
         return None
     if not isinstance(value, ast.ListComp | ast.SetComp | ast.GeneratorExp):
         return None
@@ -40,13 +41,16 @@ def rounds_inside(value: ast.expr | None) -> ast.ListComp | ast.SetComp | ast.Ge
     found = value
     while True:
         if type(found) is ast.Call:
-            found = found.args[0] if found.args else None
+            if not found.args:
+                return None
+            found = found.args[0]
         elif type(found) is ast.BinOp:
             found = found.left  # sum(…) / len(data)
         else:
             break
-    if not isinstance(found, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
-        return None
+    if type(found) not in _ROUNDS:
+        return None  # most expressions
+    assert isinstance(found, ast.ListComp | ast.SetComp | ast.GeneratorExp)
     if found is value and isinstance(found, ast.GeneratorExp):
         return None  # who asks for the items, and when, is not told
     made = found.generators[0]

@@ -116,7 +116,7 @@ class Program(Readings):
 
     def instance_attribute(self, instance: Instance, name: str) -> Value:
         value = instance.attributes.get(name)
-        if not isinstance(value, Optimizer | Module) and self.refuses(instance, name):
+        if not isinstance(value, (Optimizer, Module)) and self.refuses(instance, name):
             return Constant(None)
         unset = _is_unset(value)
         if value is not None and not unset:
@@ -190,7 +190,7 @@ class Program(Readings):
         if type(value) is Constant and type(value.value) in (int, float):
             lasts = self.is_set_once(instance, name) and not is_counted(name)
             return value if lasts else Named(f"{instance.key}.{name}")
-        part = isinstance(value, Module | Named) and not is_optimizer_name(name)
+        part = isinstance(value, (Module, Named)) and not is_optimizer_name(name)
         part = part and not is_data_name(name)
         return Module(f"{instance.key}.{name}") if part and self.is_module(instance.cls) else value
 

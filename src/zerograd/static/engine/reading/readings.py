@@ -65,6 +65,7 @@ class Readings(Lineage):
     def __init__(self, source: Source, project: Project | None, wrappers: Wrappers) -> None:
         super().__init__(source, project)
         self.wrappers = wrappers
+        self.wraps = bool(wrappers.backward or wrappers.step or wrappers.clear)
         self.fuel = max(self.fuel, FUEL_A_LINE * source.text.count("\n"))
         self._kept = self.fuel // 2  # fuel for the file's own functions
         self.unresolved = 0
@@ -208,7 +209,7 @@ class Readings(Lineage):
 
     def _computed_by(self, arguments: Arguments) -> Value:
         computed = arguments.computed()
-        modules = [each for each in arguments.all() if isinstance(each, Module | Instance)]
+        modules = [each for each in arguments.all() if isinstance(each, (Module, Instance))]
         if not modules:
             return computed
         deps = keys_of(Several(list(modules)))

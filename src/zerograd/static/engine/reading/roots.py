@@ -43,6 +43,7 @@ from zerograd.static.engine.reading.candidates import (
 from zerograd.static.engine.reading.counters import steps_once
 from zerograd.static.engine.reading.unbound import bind_unbound
 from zerograd.static.engine.text.classes import ClassUnit, FunctionNode
+from zerograd.static.engine.text.parts import names_below, parts_below
 from zerograd.static.engine.text.stores import names_stored
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def _counts_what_others_count(program: Program, block: Block) -> bool:
         atom = program.atoms.get(node.atom)
         if atom is None or atom.node is None or "%" not in atom.text:
             continue
-        names = [each.id for each in ast.walk(atom.node) if isinstance(each, ast.Name)]
+        names = names_below(atom.node)
         if _steps_outside_loops(node.then) and names and here.isdisjoint(names):
             return True
     return False
@@ -341,7 +342,7 @@ def _is_loss_of(backward: Happening, own: frozenset[str]) -> bool:
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return False
     for loss in (call.func.value, *call.args[:1]):  # or it is handed the loss
-        parts = list(ast.walk(loss))
+        parts = parts_below(loss)
         names = {each.id for each in parts if isinstance(each, ast.Name)}
         if names & own and names - own <= {"self", "torch"}:
             return True

@@ -17,6 +17,7 @@ from zerograd.static.engine.identity.frame import Frame
 from zerograd.static.engine.identity.ir import Happening
 from zerograd.static.engine.identity.keys import covers, touches
 from zerograd.static.engine.text.classes import ClassUnit
+from zerograd.static.engine.text.parts import parts_below
 
 Outputs = tuple[frozenset[str], ...]
 
@@ -86,7 +87,7 @@ def _items(node: ast.expr) -> list[ast.expr]:
 
 def _behind(node: ast.expr, known: dict[str, frozenset[str]], weighted: set[str]) -> frozenset[str]:
     found: frozenset[str] = frozenset()
-    for each in ast.walk(node):
+    for each in parts_below(node):
         if isinstance(each, ast.Name):
             found |= known.get(each.id, frozenset())
         elif isinstance(each, ast.Attribute) and ast.unparse(each.value) == "self":

@@ -38,9 +38,13 @@ from zerograd.static.engine.reading.mapped import Statement, as_rounds, rounds_i
 from zerograd.static.engine.reading.uncalled import uncalled
 from zerograd.static.engine.text.classes import ClassUnit
 from zerograd.static.engine.text.matches import as_choice
+from zerograd.static.engine.text.parts import names_below, parts_below
 
 if TYPE_CHECKING:
     from zerograd.static.engine.reading.program import Program
+
+
+_YIELDS = frozenset((ast.Yield, ast.YieldFrom))
 
 
 def read_block(frame: Frame, body: list[ast.stmt]) -> Block:
@@ -51,7 +55,7 @@ def read_block(frame: Frame, body: list[ast.stmt]) -> Block:
         read = _READERS.get(type(statement))
         if read is not None:
             read(frame, statement)
-        if number < len(body) and _leaves(frame, statement):
+        if number < len(body) and frame.out and _leaves(frame, statement):
             _read_unreached(frame, body[number:])
             break
     frame.program.guarded = guarded
@@ -61,7 +65,7 @@ def read_block(frame: Frame, body: list[ast.stmt]) -> Block:
 
 def _leaves(frame: Frame, statement: ast.stmt) -> bool:
     """Does what was just read leave for sure? So does an `if` whose condition is known here."""
-    if not frame.out or not isinstance(frame.out[-1], Jump):
+    if type(frame.out[-1]) is not Jump:
         return False
     # That there is a gradient is taken for granted, not known.
     return not (isinstance(statement, ast.If) and frame.unit.mentions_gradient(statement.test))
@@ -103,7 +107,7 @@ def _expression(frame: Frame, node: ast.Expr) -> None:
         _go_round(frame, rounds)
         return
     node = _after_rounds(frame, node)
-    frame.bare = not isinstance(node.value, ast.Yield | ast.YieldFrom)  # whose value is handed out
+    frame.bare = type(node.value) not in _YIELDS  # whose value is handed out
     evaluate(frame, node.value)
     frame.bare = False
     if ends_program(frame.unit, node.value):
@@ -171,7 +175,7 @@ def _gradients_given(body: list[ast.stmt]) -> list[ast.expr]:
 
 def _is_of_an_item(frame: Frame, test: ast.expr) -> bool:
     """Does it tell one parameter of a loop from another? Those that need no gradient have none."""
-    names = {each.id for each in ast.walk(test) if isinstance(each, ast.Name)}
+    names = set(names_below(test))
     return not frame.program.items.isdisjoint(names) and not frame.unit.mentions(
         test, "requires_grad"
     )
@@ -219,12 +223,10 @@ def _merged(
     if then == otherwise:
         return otherwise  # neither branch assigned anything
     result = dict(otherwise)
-    for name, value in then.items():
-        other = otherwise.get(name)
-        if other is None:
-            result[name] = value
-        elif other is not value:
-            result[name] = either(program, test, value, other)
+    # Most names hold what they held before.
+    both = zip(then, then.values(), map(otherwise.get, then), strict=True)
+    for name, value, other in [each for each in both if each[1] is not each[2]]:
+        result[name] = value if other is None else either(program, test, value, other)
     return result
 
 
@@ -264,7 +266,7 @@ def _catches_absence(handler: ast.ExceptHandler) -> bool:
     """Does it catch what using a gradient that is None raises?"""
     if handler.type is None:
         return True
-    names = {path_of(each).rsplit(".", 1)[-1] for each in ast.walk(handler.type)}
+    names = {path_of(each).rsplit(".", 1)[-1] for each in parts_below(handler.type)}
     return not names.isdisjoint(("Exception", "BaseException", "AttributeError", "TypeError"))
 
 

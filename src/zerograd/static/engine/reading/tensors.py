@@ -88,7 +88,7 @@ def tensor_method(
     frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments
 ) -> Value:
     """A method of a tensor: one that uses a gradient to move a parameter is a step."""
-    if isinstance(base, Params | Leaf) and name in ("sub_", "add_", "addcdiv_", "copy_", "mul_"):
+    if isinstance(base, (Params, Leaf)) and name in ("sub_", "add_", "addcdiv_", "copy_", "mul_"):
         assert isinstance(node.func, ast.Attribute)
         holder = node.func.value
         if isinstance(holder, ast.Attribute) and holder.attr == "data":

@@ -113,7 +113,7 @@ def thing_method(
             frame.emit(Haze(None, whole=True))  # it may be the memory of them
         if path and is_optimizer_name(path) and not is_scheduler_name(path):
             return optimizer_method(frame, node, program.named_optimizer(path), name, arguments)
-        if isinstance(base, Tensor | Leaf | Params):
+        if isinstance(base, (Tensor, Leaf, Params)):
             if frame.bare and base is not NOTHING and is_no_tensors(name):
                 frame.emit(Haze(None, whole=False))  # called for what it does: `loss.bakward()`
             return tensor_method(frame, node, base, name, arguments)
@@ -190,7 +190,7 @@ def thing_method(
             keys = frozenset[str]().union(*map(keys_of, handed))
             frame.emit(Haze(keys, whole=True))
         return arguments.computed()
-    if isinstance(base, Tensor | Leaf | Params):
+    if isinstance(base, (Tensor, Leaf, Params)):
         return tensor_method(frame, node, base, name, arguments)
     if name in WRAPPERS:
         return arguments.first() if arguments.positional else base

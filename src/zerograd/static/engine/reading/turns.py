@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.text.parts import parts_below
+from zerograd.static.engine.text.places import has_row
 from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.engine.text.words import is_scaler_name
 
@@ -27,7 +29,7 @@ def has_its_own_each_turn(unit: Unit, loop: ast.For | ast.AsyncFor, stored: froz
         return False  # most loops: seen without walking through them
     targets = {  # of `for self.epoch in …` not the object, which is the same in each turn
         each.id
-        for each in ast.walk(loop.target)
+        for each in parts_below(loop.target)
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
     }
     acts, named = False, set[str]()
@@ -56,13 +58,16 @@ def stepped_in_each_turn(
 
 def _acting(unit: Unit, body: list[ast.stmt], names: frozenset[str] = _ACTS) -> Iterator[ast.expr]:
     """Yield what steps or clears in these statements; the lines without events are left out."""
+    rows = [row for word in _ACTS for row in unit.places.rows(word)]
+    if not body or not has_row(sorted(rows), body[0].lineno, body[-1].end_lineno or 0):
+        return
     for statement in statements_in(body):
         if not isinstance(statement, ast.stmt) or not unit.has_events(statement):
             continue
         for part in ast.iter_child_nodes(statement):
             if not isinstance(part, _EXPRESSIONS) or not _may_act(unit, part):
                 continue
-            for each in ast.walk(part):
+            for each in parts_below(part):
                 if (
                     type(each) is ast.Call
                     and type(each.func) is ast.Attribute
@@ -95,7 +100,7 @@ def _named_in(target: ast.expr) -> Iterator[str]:
     if type(target) is ast.Name:
         yield target.id
     else:
-        yield from (each.id for each in ast.walk(target) if type(each) is ast.Name)
+        yield from (each.id for each in parts_below(target) if type(each) is ast.Name)
 
 
 def _is_looked_up(node: ast.expr, targets: set[str]) -> bool:

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.identity.ir import Reset
+from zerograd.static.engine.text.parts import parts_below
 
 if TYPE_CHECKING:
     from zerograd.static.engine.identity.frame import Frame
@@ -27,7 +28,7 @@ def bind_unbound(frame: Frame) -> None:
     names = dict.fromkeys(_UPDATE.findall(text))
     if not names:
         return
-    nodes = list(ast.walk(unit.source.tree))
+    nodes = parts_below(unit.source.tree)
     updated = {id(each.target) for each in nodes if isinstance(each, ast.AugAssign)}
     bound = {
         each.id

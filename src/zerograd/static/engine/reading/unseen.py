@@ -151,7 +151,7 @@ def is_called_part(name: str) -> bool:
 def _is_network(frame: Frame, value: Value) -> bool:
     if isinstance(value, Named):
         return frame.program.is_network(value.path)
-    return isinstance(value, Module | Instance)
+    return isinstance(value, (Module, Instance))
 
 
 def clear_by_hook(frame: Frame, path: str, arguments: Arguments) -> None:

@@ -10,6 +10,7 @@ from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Haze
 from zerograd.static.engine.identity.keys import keys_of
 from zerograd.static.engine.identity.values import Leaf, Module, Params, Value
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.stores import statements_in
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def uses_gradient(frame: Frame, right: ast.expr, holder: ast.expr, owner: Value)
     seen = {path_of(holder).split(".", 1)[0]}  # weights that are scaled afterwards are not updated
     while asked:
         part = asked.pop()
-        for inner in ast.walk(part):
+        for inner in parts_below(part):
             if isinstance(inner, ast.Attribute) and path_of(inner) == read:
                 return True
             if isinstance(inner, ast.Name) and inner.id not in seen:
@@ -86,13 +87,13 @@ def _moved_up(node: ast.stmt | ast.Call) -> tuple[bool, list[ast.expr]]:
 
 def _is_normed(part: ast.expr) -> bool:
     """Is it a gradient's sign, or what is divided by a norm?"""
-    for each in ast.walk(part):
+    for each in parts_below(part):
         if isinstance(each, ast.Call) and path_of(each.func).rsplit(".", 1)[-1] in _NORMING:
             return True
         if isinstance(each, ast.Attribute) and each.attr == "sign":
             return True
         if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Div):
-            below = (path_of(inner) for inner in ast.walk(each.right))
+            below = (path_of(inner) for inner in parts_below(each.right))
             if any("norm" in path.rsplit(".", 1)[-1] for path in below):
                 return True
     return False
@@ -107,7 +108,7 @@ def put_back(frame: Frame, owner: Value, holder: ast.expr, given: list[ast.expr]
     if not isinstance(owner, Params):
         return
     own = path_of(holder).split(".", 1)[0]
-    parts = [each for part in given for each in ast.walk(part)]
+    parts = [each for part in given for each in parts_below(part)]
     asked = [
         id(each.value) for each in parts if isinstance(each, ast.Attribute) and each.attr == "grad"
     ]

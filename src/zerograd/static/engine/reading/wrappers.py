@@ -21,8 +21,6 @@ def by_wrapper(
 ) -> bool:
     """Is it one of the wrappers that the project names in its settings?"""
     wrappers = frame.program.wrappers
-    if not (wrappers.backward or wrappers.step or wrappers.clear):
-        return False
     short = name.rsplit(".", 1)[-1]
     spelled = path_of(node.func)
     names = {name, short, spelled}

@@ -29,7 +29,7 @@ class ClassUnit:
         self.node = node
         self.unit = unit
         self.name = node.name
-        self.bases = [ast.unparse(base) for base in node.bases]
+        self.bases = [_spelled(base) for base in node.bases]
         self.methods: dict[str, FunctionNode] = {
             _accessor(each): each for each in node.body if isinstance(each, FunctionNode)
         }
@@ -112,6 +112,18 @@ class ClassUnit:
                 for each in refused(method.body):
                     self._refused.setdefault(each, set()).add(name)
         return self._refused
+
+
+def _spelled(base: ast.expr) -> str:
+    """Return a base class as it is written; most are a name, or one of a module."""
+    names: list[str] = []
+    inner = base
+    while type(inner) is ast.Attribute:
+        names.append(inner.attr)
+        inner = inner.value
+    if type(inner) is not ast.Name:
+        return ast.unparse(base)
+    return ".".join((inner.id, *reversed(names)))
 
 
 def _accessor(method: FunctionNode) -> str:

@@ -12,6 +12,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from zerograd.static.engine.text.parts import parts_below
+
 SIZES = (3, 4, 7)  # tried where the size is no number; 2 would not tell a window from its opposite
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -66,7 +68,7 @@ class _Guard:
     def __init__(self, test: ast.expr, counter: ast.expr, size: ast.expr) -> None:
         self._test = test
         self._number = size.value if isinstance(size, ast.Constant) else None
-        spelled = {each: ast.dump(each) for each in ast.walk(test)}
+        spelled = {each: ast.dump(each) for each in parts_below(test)}
         counted, sized = ast.dump(counter), ast.dump(size)
         self._counters = [each for each, text in spelled.items() if text == counted]
         self._sizes = [each for each, text in spelled.items() if text == sized]

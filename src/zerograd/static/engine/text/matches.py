@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from zerograd.static.engine.text.parts import parts_below
+
 _APART = ast.Constant(None)  # a case that takes its subject apart
 
 
@@ -28,7 +30,7 @@ def as_choice(node: ast.Match) -> ast.If | None:
 
 def _is_read_again(subject: ast.expr) -> bool:
     """May the subject be evaluated once for each case?"""
-    return not any(isinstance(each, ast.Call | ast.NamedExpr) for each in ast.walk(subject))
+    return not any(isinstance(each, ast.Call | ast.NamedExpr) for each in parts_below(subject))
 
 
 def _test(subject: ast.expr, case: ast.match_case) -> ast.expr | None:

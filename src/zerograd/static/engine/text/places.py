@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
 
+from zerograd.static.engine.text.parts import inner_of
 from zerograd.static.engine.text.said import is_said
 
 
@@ -17,8 +18,8 @@ class Places:
 
     def __init__(self, lines: list[str]) -> None:
         self.text = "\n".join(lines)
-        ends = accumulate(map(len, lines), initial=0)
-        self._starts = [end + row for row, end in enumerate(ends)]  # where each row begins
+        # where each row begins
+        self._starts = list(accumulate([len(line) + 1 for line in lines], initial=0))
         self._found: dict[str, list[tuple[int, int]]] = {}
         self._rows: dict[str, list[int]] = {}
 
@@ -62,7 +63,7 @@ def nodes_on(rows: list[int], tree: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes of a tree that cover one of the rows, the outer ones first."""
     waiting = [tree]
     for node in waiting:  # it grows as it is read
-        for each in ast.iter_child_nodes(node):
+        for each in inner_of(node):
             first = getattr(each, "lineno", 0)  # a few have no place of their own
             if not first or has_row(rows, first, each.end_lineno):  # type: ignore[attr-defined]
                 waiting.append(each)

@@ -12,6 +12,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.text.parts import parts_below
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -97,7 +99,7 @@ def _gives_to(targets: Sequence[ast.expr], name: str) -> bool:
     return any(
         f".{part.attr}" == name if isinstance(part, ast.Attribute) else _is_name(part, name)
         for each in targets
-        for part in ast.walk(each)
+        for part in parts_below(each)
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from zerograd.static.engine.text.classes import FunctionNode
+from zerograd.static.engine.text.parts import inner_of, parts_below
 from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.engine.text.words import is_scaler_name
 
@@ -23,6 +24,7 @@ _MAKES = re.compile(r"GradScaler$")
 _ACTS = frozenset(("step", "unscale_", "update"))
 _LOOPS = ast.For | ast.AsyncFor | ast.While
 _TRIES = (ast.Try, getattr(ast, "TryStar", ast.Try))
+_SCOPES = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda))
 _MOST_STATES = 32
 
 Text = Callable[[ast.AST], str]  # what is written for a node
@@ -80,10 +82,10 @@ def _calls(body: list[ast.stmt]) -> Iterator[ast.Call]:
     waiting: list[ast.AST] = list(reversed(body))
     while waiting:
         node = waiting.pop()
-        if isinstance(node, FunctionNode | ast.ClassDef | ast.Lambda):
+        if type(node) in _SCOPES:
             continue
-        waiting.extend(reversed(list(ast.iter_child_nodes(node))))
-        if isinstance(node, ast.Call):
+        waiting += reversed(inner_of(node))
+        if type(node) is ast.Call:
             yield node
 
 
@@ -164,7 +166,7 @@ class _Reader:
         return left | (_NOWHERE if endless else self._block(node.orelse, end))
 
     def _expression(self, node: ast.AST, states: _States) -> _States:
-        if not any(isinstance(each, ast.Call) for each in ast.walk(node)):
+        if not any(isinstance(each, ast.Call) for each in parts_below(node)):
             return states
         for call in reversed(list(_calls([node]))):  # type: ignore[list-item]
             states = self._call(call, states)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.stores import targets
 
 
@@ -16,7 +17,7 @@ def refused(body: list[ast.stmt]) -> set[str]:
     for part in body:
         if found:  # asked before it is set: that it is not set twice
             found -= {each.attr for each in targets([part]) if isinstance(each, ast.Attribute)}
-            if any(isinstance(each, ast.Name) and each.id == "super" for each in ast.walk(part)):
+            if any(isinstance(each, ast.Name) and each.id == "super" for each in parts_below(part)):
                 found.clear()
         name = _refused_by(part)
         if name:
