@@ -52,7 +52,11 @@ def never_stepped(program: Program, told: Collection[Finding]) -> Iterator[Findi
     if ".zero_grad(" not in text or ".backward(" not in text:
         return
     lines = {each.spot.line for each in told if each.rule.code in _TOLD and each.certain}
+    cleared, filled = unit.places.rows("zero_grad"), unit.places.rows("backward")
     for loop in unit.loops():
+        first, last = loop.lineno, loop.end_lineno or 0
+        if not (has_row(cleared, first, last) and has_row(filled, first, last)):
+            continue  # most loops
         for clear in _cleared(loop.body):
             owner = path_of(clear.func).removesuffix(".zero_grad")
             spot = unit.source.spot(clear)

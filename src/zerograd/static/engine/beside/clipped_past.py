@@ -48,6 +48,8 @@ def clipped_past(program: Program) -> Iterator[Finding]:
     if "precision=" not in text or "unscale" in text or not _SCALING.search(text):
         return  # most files; whoever unscales by another call is not to be told
     made = dict(_scaling(unit))
+    if not made:
+        return
     told: dict[int, Finding] = {}
     for scope in (*unit.functions_saying(".backward("), *unit.loops()):
         calls = [each for each in parts_below(scope) if isinstance(each, ast.Call)]

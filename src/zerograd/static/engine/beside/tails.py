@@ -29,7 +29,7 @@ def tail_unupdated(program: Program) -> Iterator[Finding]:
     """Yield such steps of the functions that a loop of this file calls again and again."""
     unit = program.main
     text = unit.source.text
-    if "scaler" not in text or not _UPDATES.search(text):
+    if "scaler" not in text or ".update" not in text or not _UPDATES.search(text):
         return  # most files
     for function in unit.functions_saying(".step("):
         own = unit.text_of(function)

@@ -67,14 +67,16 @@ def _mark(block: Block, around: _Around, seen: _Seen) -> None:
             # `if …: continue` guards all that follows
             around = around._replace(behind=around.behind | {node.atom})
         elif isinstance(node, Branch) and node.atom:
-            around = around._replace(behind=around.behind | _skipping_whole(node, around))
+            skipping = _skipping_whole(node, around)
+            around = around._replace(behind=around.behind | skipping) if skipping else around
 
 
 def _met(one: _Around, other: _Around) -> _Around:
-    return one._replace(
-        guards=one.guards & other.guards,
-        inner=one.inner | other.inner,
-        behind=one.behind & other.behind,
+    return _Around(
+        one.guards & other.guards,
+        one.inner | other.inner,
+        one.behind & other.behind,
+        one.skipping,
     )
 
 
@@ -82,11 +84,11 @@ def _mark_inside(node: Node, around: _Around, seen: _Seen) -> None:
     within = around
     if type(node) is Branch and node.atom:
         own = frozenset((node.atom,))
-        within = around._replace(guards=around.guards | own, inner=around.inner | own)
+        within = _Around(around.guards | own, around.inner | own, around.behind, around.skipping)
     elif type(node) is Loop and not node.once:
         within = _Around(around.guards, skipping=("continue",))
     elif type(node) is Scope:  # who returns from it goes on with the round
-        within = around._replace(skipping=("continue", "return"))
+        within = _Around(around.guards, around.inner, around.behind)
     elif type(node) is Attempt and node.atom:
         own = frozenset((node.atom,))
         caught = around._replace(guards=around.guards | own, inner=around.inner | own)

@@ -47,30 +47,38 @@ class Lineage(Names):
         self._modules: dict[int, bool] = {}
         self._implied: dict[int, frozenset[str]] = {}
         self._unasked: dict[int, bool] = {}  # of each file, whether it clears where none is seen
-        self._lineages: dict[ClassUnit, list[ClassUnit]] = {}  # of classes in other files
+        # by the modules that are imported whole, and with what the first names of bases stood for
+        self._lineages: dict[tuple[ClassUnit, int], tuple[list[ClassUnit], dict[str, object]]] = {}
 
     def lineage(self, cls: ClassUnit) -> list[ClassUnit]:
         """Return a class and those above it; in this file a name may still become a class."""
-        if cls in self._lineages:
-            return self._lineages[cls]
+        if not cls.bases:
+            return [cls]
+        named, modules = self.globals_of(self.main), len(self.main.submodules)
+        known = self._lineages.get((cls, modules))
+        if known is not None and all(named.get(name) is value for name, value in known[1].items()):
+            return known[0]
         found, waiting = [cls], [cls]
+        asked: dict[str, object] = {}
         while waiting and len(found) < 8:
             current = waiting.pop(0)
             for base in current.bases:
                 value = self.base_value(current.unit, base)
+                if current.unit is self.main is cls.unit:
+                    first = base.split("[", 1)[0].split(".", 1)[0]
+                    asked[first] = named.get(first, cls)  # which it is not, if there is none yet
                 if isinstance(value, Class) and value.unit not in found:
                     found.append(value.unit)
                     waiting.append(value.unit)
-        if cls.unit is not self.main:
-            self._lineages[cls] = found
+        self._lineages[cls, modules] = found, asked
         return found
 
     def refuses(self, instance: Instance, name: str) -> bool:
         """Does its class raise where it finds `self.name` set, in the one method that sets it?"""
         classes = self.lineage(instance.cls)
+        if not any(name in cls.refused() for cls in classes):
+            return False  # most names
         raising = {each for cls in classes for each in cls.refused().get(name, ())}
-        if not raising:
-            return False
         setting = {each for cls in classes for each in cls.assigners(name)}
         return bool(setting) and (setting == raising or setting - {"__init__"} == raising)
 

@@ -348,7 +348,8 @@ def _read_loop(
     frame.loop = outer if once else loop
     frame.program.repeating += not once
     before = dict(frame.locals)
-    leaves = [(name, each) for name, each in before.items() if isinstance(each, Leaf)]
+    held = Leaf in set(map(type, before.values()))
+    leaves = [(name, each) for name, each in before.items() if type(each) is Leaf] if held else []
     values = before.values() if leaves else ()
     lists = [(each, list(each.items)) for each in values if isinstance(each, Several)]
     block = read(frame, body)
@@ -361,9 +362,9 @@ def _read_loop(
     loop.body.extend(block)
     frame.loop = outer
     frame.program.repeating -= not once
-    for name, value in before.items():
-        if frame.locals.get(name) is NOTHING:
-            frame.locals[name] = value
+    for name in [name for name, value in frame.locals.items() if value is NOTHING]:
+        if name in before:
+            frame.locals[name] = before[name]
     loop.otherwise = read(frame, orelse)
     if once:
         loop.body.append(BREAK)

@@ -133,10 +133,11 @@ def _if(frame: Frame, node: ast.If) -> None:
     program.picking = around | picks_of(node.test, True) if picking else around
     then = read_block(frame, node.body) if test.kind != "never" else []
     after_then = frame.locals
-    frame.go_on_with(dict(before))
+    frame.go_on_with(dict(before) if node.orelse else before)
     program.around[-1] = test.negated()
     program.picking = around | picks_of(node.test, False) if picking else around
-    otherwise = _read_otherwise(frame, node) if test.kind != "always" else []
+    other = node.orelse and test.kind != "always"
+    otherwise = _read_otherwise(frame, node) if other else []
     program.around.pop()
     program.conditional -= asked
     # What follows `if "head" in name: continue` is done with some of them as well.
