@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zerograd.static.engine.flow.points import Change, Side, assume, changed, join, moved
+from zerograd.static.engine.flow.points import Change, Side, assume, join, moved
 
 NONE = frozenset[int]()
 ONE = frozenset(((0, NONE), (1, NONE)))
@@ -63,7 +63,7 @@ def test_what_becomes_of_literals_is_asked_once_for_each_set() -> None:
     pairs = frozenset((state, frozenset((literal,))) for state in range(8) for literal in (1, 2))
     change = Change(become)
     for _ in range(2):
-        assert changed(pairs, change) == {
+        assert change.of(pairs) == {
             (state, each) for state in range(8) for each in (frozenset(), frozenset((2,)))
         }
     assert sorted(map(sorted, asked)) == [[1], [2]]

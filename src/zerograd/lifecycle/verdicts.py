@@ -97,7 +97,8 @@ def _judge_bucket(
     missing = rule.after_step and rule.over is Over.ANY
     found = None if not missing else _broken_under({each: {each} for each in known}, judged)
     if found is None:
-        wider = {each: _asked_under(each, judged) for each in known}
+        met = {literals for literals, _, _ in judged}
+        wider = {each: _asked_under(each, met) for each in known}
         if missing:
             wider = {
                 each: under
@@ -115,13 +116,12 @@ def _broken_under(
     sides: Mapping[Literal, Collection[Literal]], judged: list[tuple[Literals, bool, BucketState]]
 ) -> tuple[Literal, BucketState] | None:
     """Return the first condition on whose side all states break a rule, and one of them."""
+    unbroken = {literals for literals, broken, _ in judged if not broken}
     for literal, under in sorted(sides.items(), key=lambda each: each[0]):
         ruled_out = {(key, not truth) for key, truth in under}
-        side = [
-            (broken, state) for literals, broken, state in judged if ruled_out.isdisjoint(literals)
-        ]
-        if all(broken for broken, _ in side):
-            return literal, min((state for _, state in side), key=_story)
+        if not any(map(ruled_out.isdisjoint, unbroken)):
+            side = [state for literals, _, state in judged if ruled_out.isdisjoint(literals)]
+            return literal, min(side, key=_story)
     return None
 
 
@@ -138,14 +138,10 @@ def _story(state: BucketState) -> tuple[Any, ...]:
     )
 
 
-def _asked_under(literal: Literal, judged: list[tuple[Literals, bool, BucketState]]) -> Literals:
+def _asked_under(literal: Literal, met: set[Literals]) -> Literals:
     """Return the literal and all that holds wherever its condition has been asked."""
     opposite = (literal[0], not literal[1])
-    asked = [
-        each - {opposite} | {literal}
-        for each, _, _ in judged
-        if literal in each or opposite in each
-    ]
+    asked = [each - {opposite} | {literal} for each in met if literal in each or opposite in each]
     return frozenset.intersection(*asked)
 
 

@@ -142,18 +142,7 @@ class Flow:
         after: Point = {}
         for bucket, pairs in point.items():
             reached.setdefault(bucket, set()).update(pairs)
-            moves = self._transitions.moves_at(event, bucket)
-            after[bucket] = frozenset(
-                [
-                    (
-                        moves[state]
-                        if state in moves
-                        else self._transitions.move(state, event, bucket),
-                        literals,
-                    )
-                    for state, literals in pairs
-                ]
-            )
+            after[bucket] = self._transitions.after(event, bucket, pairs)
         if node.partial:
             for bucket in node.partial:
                 if bucket in after:

@@ -14,12 +14,24 @@ MOST_PAIRS = 256
 
 
 class Change(dict[Literals, Literals]):
-    """What becomes of literals: worked out once for each set, since few come in many pairs."""
+    """What becomes of literals: worked out once for each set, since few come in many pairs.
 
-    __slots__ = ("_become",)
+    Nor do many sets of pairs: rounds of a loop come again to those of the round before.
+    """
+
+    __slots__ = ("_become", "_of_pairs")
 
     def __init__(self, become: Callable[[Literals], Literals]) -> None:
         self._become = become
+        self._of_pairs: dict[frozenset[Pair], frozenset[Pair]] = {}
+
+    def of(self, pairs: frozenset[Pair]) -> frozenset[Pair]:
+        """Return the pairs with what becomes of their literals."""
+        found = self._of_pairs.get(pairs)
+        if found is None:
+            found = frozenset([(number, self[literals]) for number, literals in pairs])
+            self._of_pairs[pairs] = found
+        return found
 
     def __missing__(self, literals: Literals) -> Literals:
         found = self[literals] = self._become(literals)
@@ -54,11 +66,21 @@ def of_this_round() -> Change:
 class Side(dict[Literals, Literals | None]):
     """One side of a branch: what is known there of what was known before; None: not reached."""
 
-    __slots__ = ("_fails", "_holds")
+    __slots__ = ("_fails", "_holds", "_of_pairs")
 
     def __init__(self, holds: int) -> None:
         self._holds = holds
         self._fails = holds ^ 1
+        self._of_pairs: dict[frozenset[Pair], frozenset[Pair]] = {}
+
+    def of(self, pairs: frozenset[Pair]) -> frozenset[Pair]:
+        """Return the pairs that come to this side, which then know it."""
+        found = self._of_pairs.get(pairs)
+        if found is None:
+            both = [(number, self[literals]) for number, literals in pairs]
+            found = frozenset([(number, known) for number, known in both if known is not None])
+            self._of_pairs[pairs] = found
+        return found
 
     def __missing__(self, literals: Literals) -> Literals | None:
         found = None
@@ -94,9 +116,9 @@ class Changes:
         change = self._one_back.get(varying)
         if change is None:
             change = self._one_back[varying] = one_back(varying)
-        found = changed(pairs, change)
+        found = change.of(pairs)
         if len(found) > MOST_PAIRS:
-            found = changed(found, self._of_this_round)
+            found = self._of_this_round.of(found)
         if len(found) > MOST_PAIRS:
             found = frozenset((number, NO_LITERALS) for number, _ in found)
         return found
@@ -116,12 +138,7 @@ def _atom(literal: int) -> int:
 
 def assume(point: Point, side: Side) -> Point:
     """Return the pairs on one side of a branch, which then know that side."""
-    return {
-        bucket: frozenset(
-            [(number, known) for number, literals in pairs if (known := side[literals]) is not None]
-        )
-        for bucket, pairs in point.items()
-    }
+    return {bucket: side.of(pairs) for bucket, pairs in point.items()}
 
 
 def without(point: Point, ruled: Literals) -> Point:
@@ -174,14 +191,9 @@ def is_reachable(point: Point) -> bool:
     return not point or any(point.values())
 
 
-def changed(pairs: frozenset[Pair], change: Change) -> frozenset[Pair]:
-    """Return the pairs with what becomes of their literals."""
-    return frozenset([(number, change[literals]) for number, literals in pairs])
-
-
 def dropped(point: Point, change: Change) -> Point:
     """After a loop its own conditions say nothing any more."""
-    return {bucket: changed(pairs, change) for bucket, pairs in point.items()}
+    return {bucket: change.of(pairs) for bucket, pairs in point.items()}
 
 
 def join(points: Sequence[Point | None]) -> Point | None:

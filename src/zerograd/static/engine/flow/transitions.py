@@ -5,6 +5,7 @@ from __future__ import annotations
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.machine import advance
 from zerograd.lifecycle.state import UNKNOWN, BucketState
+from zerograd.static.engine.flow.points import Pair
 from zerograd.static.engine.identity.ir import Doubt
 
 _SETTLING = (EventKind.CLEAR, EventKind.BACKWARD, EventKind.ASSIGN)
@@ -18,6 +19,7 @@ class Transitions:
         self._numbers: dict[tuple[BucketState, Doubt], int] = {}
         # (id of an event, bucket) -> state before -> state after
         self._moves: dict[tuple[int, str], dict[int, int]] = {}
+        self._after: dict[tuple[int, str, frozenset[Pair]], frozenset[Pair]] = {}
         self._others: dict[tuple[object, int], int] = {}  # what else became of a state
         self._events: list[Event] = []  # keeps the events alive, so that their ids stay theirs
 
@@ -37,6 +39,20 @@ class Transitions:
             self._events.append(event)
             moves = self._moves[key] = {}
         return moves
+
+    def after(self, event: Event, bucket: str, pairs: frozenset[Pair]) -> frozenset[Pair]:
+        """Return the pairs with each state as an event leaves it."""
+        key = (id(event), bucket, pairs)
+        found = self._after.get(key)
+        if found is None:
+            moves = self.moves_at(event, bucket)
+            found = self._after[key] = frozenset(
+                [
+                    (moves[state] if state in moves else self.move(state, event, bucket), literals)
+                    for state, literals in pairs
+                ]
+            )
+        return found
 
     def move(self, number: int, event: Event, bucket: str) -> int:
         """Return the state after an event."""

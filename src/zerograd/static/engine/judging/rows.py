@@ -103,23 +103,20 @@ def needs_an_exception(held: dict[str, States], verdict: Verdict, event: Event) 
 
     What the exception kept from running may be all that was to come: an input made anew, a clear.
     """
-    caught = any(
-        truth and key.startswith(CAUGHT)
-        for states in held.values()
-        for under in states.values()
-        for literals in under
-        for key, truth in literals
-    )
+    met = {literals for states in held.values() for under in states.values() for literals in under}
+    caught = any(truth and key.startswith(CAUGHT) for each in met for key, truth in each)
     return caught and not judge_set(_after(held, frozenset()), event, [verdict.rule])
 
 
 def _after(held: dict[str, States], passed: frozenset[str]) -> dict[str, States]:
     """Return the states after a round in which nothing was caught, and these were the same."""
+    met = {each for states in held.values() for under in states.values() for each in under}
+    repeated = {each for each in met if is_repeated(each, passed)}
     return {
         bucket: {
             state: kept
             for state, under in states.items()
-            if (kept := [each for each in under if is_repeated(each, passed)])
+            if (kept := [each for each in under if each in repeated])
         }
         for bucket, states in held.items()
     }
