@@ -72,7 +72,8 @@ def _gives_way(verdict: Verdict, other: Verdict) -> bool:
 def _judge_bucket(
     states: States, event: Event, rule: Rule, varies: Callable[[str], bool]
 ) -> Verdict | None:
-    judged: list[tuple[Literals, bool, BucketState]] = []
+    told: list[tuple[BucketState, bool, Iterable[Literals]]] = []
+    some = False
     later = rule.after_step and any(_has_stepped(state, event) for state in states)
     carried: list[BucketState] = []  # faults that an earlier activation of the loop left behind
     for state, reached_under in states.items():
@@ -83,7 +84,11 @@ def _judge_bucket(
         if (rule.once_seen and not state.seen) or (rule.filled and not state.contributions):
             continue
         broken = rule.broken_by(state, event)
-        judged.extend((literals, broken, state) for literals in reached_under)
+        some = some or broken
+        told.append((state, broken, reached_under))
+    if not some and not carried:
+        return None  # most rules
+    judged = [(literals, broken, state) for state, broken, under in told for literals in under]
     example = min((state for _, broken, state in judged if broken), key=_story, default=None)
     if example is None:
         return Verdict(rule, None, False, min(carried, key=_story)) if carried else None
