@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.identity.arguments import Arguments
@@ -45,9 +44,7 @@ def items_of(value: Value) -> tuple[list[Value], bool]:
     if isinstance(value, Module):
         return [Module(f"{value.key}.[*]")], True
     if type(value) is Optimizer:  # there are several after all, which somebody unseen has made
-        one = copy(value)
-        one.key = f"{value.key}[*]"
-        return [one], True
+        return [Named(f"{value.key}[*]")], True
     if isinstance(value, Tensor) and value.sure and value.deps:
         return [value], True  # each of several outputs comes from where they all do
     if isinstance(value, Constant) and isinstance(value.value, str) and len(value.value) < 9:

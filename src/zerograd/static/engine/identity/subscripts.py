@@ -60,7 +60,7 @@ def item_of(program: Program, base: Value, index: object) -> Value:
         return _picked(alike or list(base.items.values()))
     if isinstance(base, Named):
         return Named(f"{base.path}{_spelled(index)}")
-    if isinstance(base, Instance):
+    if isinstance(base, Instance | Optimizer):
         return Named(f"{base.key}{_spelled(index)}")
     if isinstance(base, Module):
         return Module(f"{base.key}.{'[*]' if index is None or type(index) is Stem else index}")

@@ -55,14 +55,16 @@ def unused(
         optimizer = node.optimizer
         if node.kind is not EventKind.CLEAR or optimizer is None or optimizer.key in told:
             continue
-        own = steps.get(optimizer.key, [])
+        # `opts[0].step()` is one of those that `for opt in opts: opt.zero_grad()` clears.
+        keys = [key for key in steps if touches(key, optimizer.key)]
+        own = [each for key in keys for each in steps[key]]
         is_normal = any(not each.rescues for each in own)  # and not only where something fails
         if is_normal and not _may_never_run(node, own, flow, fixed):
             continue
         held = set(buckets.holdings[optimizer.key])
         if any(held & set(buckets.holdings[each]) for each in picked):
             continue  # one of several is stepped, and it may be this one
-        others = steps.keys() - {optimizer.key}
+        others = steps.keys() - {optimizer.key, *keys}
         shared = any(held & set(buckets.holdings[other]) for other in others)
         if not (_is_for_others(node, buckets) if shared else is_filled(node, buckets)):
             continue

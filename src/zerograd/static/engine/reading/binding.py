@@ -157,5 +157,7 @@ def _unpack(frame: Frame, target: ast.Tuple | ast.List, value: Value) -> None:
             bind(frame, each, value if each is target.elts[-1] else NOTHING)
         elif isinstance(value, Named) and not _says_more(each, value.path):
             bind(frame, each, Named(f"{value.path}[{number}]"))
+        elif type(value) is Optimizer:  # of several, which somebody unseen has made
+            bind(frame, each, Named(f"{value.key}[{number}]"))
         else:
             bind(frame, each, NOTHING)
