@@ -53,13 +53,13 @@ def idle(program: Program) -> Iterator[Finding]:
             continue
         parts = unit.parts_of(scope)
         stepped = _stepped(parts)
-        if stepped.isdisjoint(built) or not _goes_back(parts):
+        if stepped.isdisjoint(built):
             continue
         trained = {_weights(node) for name, node in built.items() if name in stepped}
         for name, node in built.items():
             if name in stepped or _weights(node) in trained:
                 continue  # left over: another one trains the same weights
-            if not _is_touched(parts, name, steps_by_itself):
+            if _goes_back(parts, node) and not _is_touched(parts, name, steps_by_itself):
                 yield _finding(program, name, node)
 
 
@@ -233,9 +233,19 @@ def _stepped(parts: list[ast.AST]) -> set[str]:
     }
 
 
-def _goes_back(parts: list[ast.AST]) -> bool:
-    """Is anything trained here? Tests of schedulers build optimizers too."""
-    return any(isinstance(each, ast.Attribute) and each.attr == "backward" for each in parts)
+def _goes_back(parts: list[ast.AST], made: ast.Assign) -> bool:
+    """Does a loss go back once the optimizer is there? Tests build others to load a state into."""
+    around = [
+        each.lineno
+        for each in parts
+        if isinstance(each, ast.For | ast.While)
+        and each.lineno <= made.lineno <= (each.end_lineno or 0)
+    ]
+    first = min(around, default=made.lineno)
+    return any(
+        isinstance(each, ast.Attribute) and each.attr == "backward" and each.lineno > first
+        for each in parts
+    )
 
 
 def _is_touched(parts: list[ast.AST], name: str, engines: bool) -> bool:
