@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zerograd.static.engine.identity.definitions import Instance
 from zerograd.static.engine.identity.keys import covers
-from zerograd.static.engine.identity.values import Module, Named, Tensor, Value
+from zerograd.static.engine.identity.values import Named, Tensor, Value
 from zerograd.static.engine.text.words import words_of
 
 # words in the names of what a network goes on from in its next call
@@ -45,10 +45,10 @@ class Ties:
     def attached(self, key: str, name: str) -> Value | None:
         return self._attached.get((key, name))
 
-    def join(self, key: str, part: Value) -> None:
+    def join(self, key: str, part: str) -> None:
         """Remember `net.head = head`: what is done to all of the network is done to the head."""
-        if isinstance(part, Module | Instance) and not covers(key, part.key):
-            self._joined.setdefault(key, set()).add(part.key)
+        if not covers(key, part):
+            self._joined.setdefault(key, set()).add(part)
 
     def joined_to(self, keys: frozenset[str]) -> frozenset[str]:
         """Return the networks made elsewhere that are part of these, or of a part of these."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from zerograd.static.engine.identity.arguments import Arguments
 from zerograd.static.engine.identity.choices import on_one_branch
@@ -39,6 +40,9 @@ from zerograd.static.engine.text.words import (
     is_scheduler_name,
 )
 
+if TYPE_CHECKING:
+    from zerograd.static.engine.reading.program import Program
+
 
 def bind(frame: Frame, target: ast.expr, value: Value) -> None:
     """Give `target` the value."""
@@ -63,13 +67,13 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
             if before is not None and (program.conditional or _is_mistaken(before, value)):
                 named = on_one_branch(program, before, named)
             owner.attributes[target.attr] = named
-            program.join(owner.key, named)
+            _join(program, owner.key, named)
         elif type(owner) is Mapping:  # a namespace
             owner.items[target.attr] = apart(named, owner)
         elif isinstance(owner, Module | Named | Class):
             key = owner.path if isinstance(owner, Named) else getattr(owner, "key", owner.ident)
             program.attach(key, target.attr, named)
-            program.join(key, named)
+            _join(program, key, named)
     elif isinstance(target, (ast.Tuple, ast.List)):
         _unpack(frame, target, value)
     elif isinstance(target, ast.Starred):
@@ -96,6 +100,12 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
             put_item(owner, index, value)
         elif isinstance(target.value, ast.Name) and isinstance(value, Tensor) and value.deps:
             _write_into(frame, target.value.id, owner, index, value)
+
+
+def _join(program: Program, key: str, part: Value) -> None:
+    """A network that is given to another one is part of it; a trainer is not."""
+    if isinstance(part, Module) or (isinstance(part, Instance) and program.is_module(part.cls)):
+        program.join(key, part.key)
 
 
 def _is_mistaken(before: Value, value: Value) -> bool:
