@@ -32,8 +32,33 @@ def is_the_same_one(step: Happening, verdict: Verdict, buckets: Buckets) -> bool
         or _index(other) == _index(mine) != ""
         or ("[" not in other + mine and other.split(".")[0] == mine.split(".")[0])
         or _gone_over(each) == among
+        or _is_of_all(each, step, buckets)
         for each in clears
     )
+
+
+def _is_of_all(clear: Happening, step: Happening, buckets: Buckets) -> bool:
+    """Is a network cleared, the same in each round, that is all that any of them holds?"""
+    if clear.optimizer is not None or clear.event is None or step.event is None:
+        return False
+    held = buckets.holdings[step.event.owner]
+    return (
+        bool(held)
+        and set(held) <= set(clear.event.buckets)
+        and "[" not in _receiver(clear)
+        and _receiver(clear).split(".")[0] not in _bound_around(clear)
+    )
+
+
+def _bound_around(each: Happening) -> set[str]:
+    """Return the names that the loops around bind anew in each of their rounds."""
+    return {
+        one.id
+        for loop in each.unit.statements()
+        if isinstance(loop, ast.For) and loop.lineno <= each.spot.line <= (loop.end_lineno or 0)
+        for one in ast.walk(loop.target)
+        if isinstance(one, ast.Name)
+    }
 
 
 def _index(receiver: str) -> str:
