@@ -134,7 +134,8 @@ def _is_used(unit: Unit, made: Made, last: ast.stmt) -> bool:
 
 def _is_left_alone(unit: Unit, network: str) -> bool:
     """Does the file call nothing of the network that may ask for gradients again?"""
-    whole = re.escape(network.split(".", 1)[0])
+    first, *rest = network.split(".")
+    whole = re.escape(".".join((first, *rest[:1])) if first == "self" else first)
     called = re.findall(rf"\b{whole}(?:\.\w+)*\.(\w+)\(", unit.source.text)
     return all(name in _PLAIN or name == "requires_grad_" or name[0].isupper() for name in called)
 

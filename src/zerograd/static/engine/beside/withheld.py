@@ -41,7 +41,7 @@ def withheld(program: Program) -> Iterator[Finding]:
     if "%" not in text or "backward(" not in text:
         return
     for loop in unit.loops():
-        if not isinstance(loop, ast.For) or unit.text_of(loop).count("backward(") != 1:
+        if unit.text_of(loop).count("backward(") != 1:
             continue
         for at, guard in enumerate(loop.body):
             if not isinstance(guard, ast.If) or not _steps(guard):
@@ -103,8 +103,10 @@ def _loss(call: ast.Call) -> str:
     at: ast.expr = call.func.value if isinstance(call.func, ast.Attribute) else call.func
     if isinstance(at, ast.Call) and len(at.args) == 1:
         at = at.args[0]  # scaler.scale(loss)
-    elif call.args and isinstance(call.args[0], ast.Name):
+    elif call.args and isinstance(call.args[0], ast.Name | ast.Attribute):
         at = call.args[0]  # accelerator.backward(loss)
+    if isinstance(at, ast.Attribute):
+        return f".{at.attr}"
     return at.id if isinstance(at, ast.Name) else ""
 
 
@@ -117,7 +119,7 @@ def _plain(block: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield each
 
 
-def _is_of_this_round(loss: str, loop: ast.For, before: list[ast.stmt]) -> bool:
+def _is_of_this_round(loss: str, loop: ast.For | ast.While, before: list[ast.stmt]) -> bool:
     """Is it computed anew in each round, from nothing that the rounds before have added up?"""
     sources, made = {loss}, False
     for each in reversed(before):
@@ -131,13 +133,13 @@ def _is_of_this_round(loss: str, loop: ast.For, before: list[ast.stmt]) -> bool:
     return made and not sources & _carried(loop)
 
 
-def _carried(loop: ast.For) -> set[str]:
+def _carried(loop: ast.For | ast.While) -> set[str]:
     """Return the names that a round gives a value made of their own last one, or adds to."""
     found: set[str] = set()
-    stored = _names(loop.target)
+    stored = _names(loop.target) if isinstance(loop, ast.For) else set()
     for each in sorted(statements_in(loop.body), key=lambda part: getattr(part, "lineno", 0)):
         if isinstance(each, ast.AugAssign):
-            found.add(path_of(each.target))
+            found |= names_stored([each])
         elif isinstance(each, ast.Assign):
             here = names_stored([each])
             found |= (_names(each.value) & here) - stored
@@ -146,7 +148,12 @@ def _carried(loop: ast.For) -> set[str]:
 
 
 def _names(node: ast.AST) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    """Return the names in it, and the attributes as `.name`."""
+    return {
+        each.id if isinstance(each, ast.Name) else f".{each.attr}"
+        for each in ast.walk(node)
+        if isinstance(each, ast.Name | ast.Attribute)
+    }
 
 
 def _is_of_a_window(unit: Unit, size: ast.expr, before: list[ast.stmt]) -> bool:
@@ -164,11 +171,11 @@ def _is_of_a_window(unit: Unit, size: ast.expr, before: list[ast.stmt]) -> bool:
 
 def _finding(program: Program, test: ast.expr, call: ast.Call, loss: str) -> Finding:
     source = program.main.source
-    names = {"condition": source.segment(test), "loss": loss}
+    names = {"condition": source.segment(test), "loss": loss.removeprefix(".")}
     return Finding(
         rule=BY_CODE["ZG504"],
         spot=source.spot(call),
         message=_MESSAGE.format_map(names),
         advice=_ADVICE,
-        owner=loss,
+        owner=names["loss"],
     )
