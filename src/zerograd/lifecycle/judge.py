@@ -217,6 +217,8 @@ class Judge:
 
 
 def _breaks(rule: Rule, event: Event, states: Sequence[BucketState]) -> bool:
+    if rule.over is Over.FILLED:
+        states = [state for state in states if state.contributions or state.unknown]
     broken = [rule.broken_by(state, event) for state in states]
     return bool(broken) and (any(broken) if rule.over is Over.ANY else all(broken))
 

@@ -38,6 +38,7 @@ class Over(Enum):
 
     ANY = "any"
     ALL = "all"  # unused heads stay silent
+    FILLED = "filled"  # all that hold anything: heads that are unused or frozen have no part in it
 
 
 @dataclass(frozen=True, slots=True)

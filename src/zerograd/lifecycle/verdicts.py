@@ -53,7 +53,13 @@ def judge_set(
     verdicts = []
     judged = [rule for rule in rules if rule.is_judged_at(event.kind)]
     for rule in judged:
-        single = [_judge_bucket(states, event, rule, varies) for states in buckets.values()]
+        taking_part = [
+            states
+            for states in buckets.values()
+            if rule.over is not Over.FILLED
+            or any(each.contributions or each.unknown for each in states)
+        ]
+        single = [_judge_bucket(states, event, rule, varies) for states in taking_part]
         chosen = _combine(single, rule)
         if chosen is None:
             continue

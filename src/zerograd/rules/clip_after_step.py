@@ -42,5 +42,5 @@ RULE = Rule(
     on=frozenset({EventKind.CLIP}),
     breaks=_breaks,
     tells=_tells,
-    over=Over.ALL,
+    over=Over.FILLED,
 )

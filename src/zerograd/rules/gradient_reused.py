@@ -34,6 +34,6 @@ RULE = Rule(
     on=frozenset({EventKind.STEP, EventKind.STEP_SKIPPED}),
     breaks=_breaks,
     tells=_tells,
-    over=Over.ALL,
+    over=Over.FILLED,
     after_step=True,
 )
