@@ -96,7 +96,7 @@ class Ledger:
         if event is not None and self._is_meant(finding, event):
             self._dropped.add(key)
             return
-        if event is None and finding.rule.code == "ZG302" and self._is_told(finding):
+        if finding.rule.code == "ZG302" and self._is_owed_already(finding, event):
             return
         buckets = self._buckets(finding, event)
         if finding.rule.code == "ZG203" and any(each.by_hand for each in buckets):
@@ -130,11 +130,12 @@ class Ledger:
             for (_, spot), each in self._found.items()
         )
 
-    def _is_told(self, finding: Finding) -> bool:
-        """Is the same fault of the same owner told of another line?"""
-        owner = self._in_words_of(finding.owner)
+    def _is_owed_already(self, finding: Finding, event: Event | None) -> bool:
+        """Is it told already that this update is missing? One is for all optimizers of a scaler."""
+        owner, advice = map(self._in_words_of, (finding.owner, finding.advice))
         return any(
-            each.rule.code == finding.rule.code and each.owner == owner
+            each.rule.code == finding.rule.code
+            and (each.advice == advice or (event is None and each.owner == owner))
             for each in self._found.values()
         )
 

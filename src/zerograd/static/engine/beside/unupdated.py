@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.words import is_scaler_name
 
@@ -39,14 +40,28 @@ def unupdated(program: Program) -> Iterator[Finding]:
     for path in made:
         names = {name for name, _ in uses.get(path, ())}
         if {"scale", "step"} <= names and names <= _OWN | _HARMLESS:
-            yield from (
-                step_unupdated(program, path, call)
+            steps = [
+                call
                 for call in parts_below(source.tree)
                 if isinstance(call, ast.Call)
                 and path_of(call.func) == f"{path}.step"
                 and call.args
                 and program.passed.get(source.spot(call), True)  # else no path comes there
-            )
+            ]
+            for call in _first_of_each_function(source.tree, steps):
+                yield step_unupdated(program, path, call)
+
+
+def _first_of_each_function(tree: ast.AST, calls: list[ast.Call]) -> list[ast.Call]:
+    """Return one call a function: one update is due for all optimizers that are stepped there."""
+    functions = [node for node in parts_below(tree) if isinstance(node, FunctionNode)]
+    first: dict[int, ast.Call] = {}
+    for call in sorted(calls, key=lambda each: (each.lineno, each.col_offset)):
+        around = [
+            each for each in functions if each.lineno <= call.lineno <= (each.end_lineno or 0)
+        ]
+        first.setdefault(max((each.lineno for each in around), default=0), call)
+    return list(first.values())
 
 
 def _makes_scaler(value: ast.expr) -> bool:

@@ -39,6 +39,7 @@ from zerograd.static.engine.judging.leaks import Leaks
 from zerograd.static.engine.judging.losses import LostLosses
 from zerograd.static.engine.judging.mixed import stepped_on_plain
 from zerograd.static.engine.judging.opposed import Opposed
+from zerograd.static.engine.judging.owed import Owed
 from zerograd.static.engine.judging.plausible import (
     BEFORE,
     is_ever_cleared,
@@ -99,6 +100,7 @@ class Judgement(Leaks):
         self._losses = LostLosses(buckets, flow, self._meetings)
         self._doubted = doubted  # the loop around it is assumed, and others may clear
         self._spelled: dict[frozenset[int], frozenset[Literal]] = {}  # by their numbers
+        self._owed = Owed()
 
     def findings(self) -> Iterable[Finding]:
         for node in self._buckets.happenings:
@@ -153,7 +155,7 @@ class Judgement(Leaks):
         found = list(self._judge(node, _AT_STEP, node.event.buckets))
         if node.event.scaler and is_unscaled_too_late(node, self._buckets, self._flow):
             found = [each for each in found if each.rule.code != "ZG303"]  # told at the unscale
-        yield from found
+        yield from self._owed.once(found, node)
         sure = {each.rule.code for each in found if each.certain}
         if comes_before_its_loss(node, self._buckets, self._flow):
             yield self._finding(node, "ZG401", INITIAL, True)
