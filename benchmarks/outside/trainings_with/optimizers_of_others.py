@@ -194,10 +194,13 @@ def jacobian_descent(fault):
     for _ in range(6):
         made = net(torch.randn(8, 4))
         both = [made.pow(2).mean(), (made - 1).abs().mean()]
-        optimizer.zero_grad()
+        if fault != "never":
+            optimizer.zero_grad()
         backward(both)
         jac_to_grad(net.parameters(), UPGrad())
-        optimizer.step()
+        if fault == "between":
+            optimizer.zero_grad()  # found: between ZG102
+        optimizer.step()  # found: never ZG101
         losses += [each.detach() for each in both]
     return [*net.parameters(), *losses]
 

@@ -30,6 +30,8 @@ class Clears:
         backwards.threads.add(backwards.thread())
         recorder.steps.before_clear(holder)
         if not recorder.memo.node.filled:
+            recorder.unseen.before_clear(backwards.in_sight())
+        if not recorder.memo.node.filled:
             return
         mask = recorder.owners.mask_of(holder, backwards.around() is not None)
         recorder.leaves.before_clear(mask, recorder.sites.here(3))

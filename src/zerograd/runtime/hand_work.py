@@ -9,6 +9,7 @@ import ast
 import linecache
 import re
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from zerograd.lifecycle.events import Spot
 from zerograd.runtime.call_site import CLEARS, Site
@@ -23,6 +24,7 @@ from zerograd.runtime.written import (
 
 BY_HAND = "by hand"  # in place of a backward: gradients that were written to
 
+_OF_A_VECTOR = "vector_to_parameters"
 _OTHER_STEPS = re.compile(r"sched|prof|env|scaler|loop|anneal|warm", re.IGNORECASE)
 
 
@@ -44,6 +46,8 @@ def find(site: Site, what: str, of: str = "") -> tuple[Spot, str]:
     near = [each for each in near if of and _is_done_to(each, of)] or near
     if of and what == "update" and not any(_is_done_to(each, of) for each in near):
         near = _below(near, _scope(tree, line), of) or near
+    if not near and what == "update":
+        near = _handed_back_near(_scope(tree, line), tree)
     if near:
         chosen = _applied(near[0], tree) if what == "update" else near[0]
     elif len(everywhere) == 1:
@@ -53,13 +57,17 @@ def find(site: Site, what: str, of: str = "") -> tuple[Spot, str]:
         if not called:
             return site.spot, ""
         chosen = called[0]
-    spot = site.spot._replace(
-        line=chosen.lineno,
-        column=chosen.col_offset + 1,
-        end_line=chosen.end_lineno or 0,
-        end_column=(chosen.end_col_offset or 0) + 1,
+    return spot_of(chosen, site), ast.unparse(chosen).splitlines()[0]
+
+
+def spot_of(node: ast.stmt | ast.expr, site: Site) -> Spot:
+    """Return where a statement or a call in the file of `site` stands."""
+    return site.spot._replace(
+        line=node.lineno,
+        column=node.col_offset + 1,
+        end_line=node.end_lineno or 0,
+        end_column=(node.end_col_offset or 0) + 1,
     )
-    return spot, ast.unparse(chosen).splitlines()[0]
 
 
 def clears_before(site: Site) -> list[Spot]:
@@ -68,9 +76,20 @@ def clears_before(site: Site) -> list[Spot]:
     Which of them it was is a guess.
     """
     line = site.spot.line
-    near = [each.lineno for each in statements(_scope(_tree(site.path), line), "clear")]
+    near = [each.lineno for each in statements(_scope(parsed(site.path), line), "clear")]
     above = [each for each in near if each < line]
     return [site.spot._replace(line=each) for each in above or near]
+
+
+def _handed_back_near(scope: ast.AST, tree: ast.Module) -> list[ast.stmt]:
+    """Return where all parameters are given a vector: what that is made of is read elsewhere."""
+    found = [
+        each
+        for reached in _reached(scope, tree)
+        for each in ast.walk(reached)
+        if isinstance(each, ast.Expr) and _called(each) == _OF_A_VECTOR
+    ]
+    return sorted(found, key=lambda each: each.lineno)
 
 
 def _calls(scope: ast.AST, what: str) -> Iterator[ast.stmt]:
@@ -89,21 +108,72 @@ def _calls(scope: ast.AST, what: str) -> Iterator[ast.stmt]:
 
 
 def _applied(use: ast.stmt, tree: ast.Module) -> ast.stmt:
-    """Return where a gradient that is only read at first is applied to its parameter.
+    """Return where a gradient that `use` only reads is applied to its parameter.
 
-    `g = p.grad` comes before `p.sub_(lr * g)`, `grads = [p.grad for p in params]` before
+    `g = p.grad` and `m.add_(p.grad)` come before `p.sub_(lr * g)`, what is made of the gradients of
+    all before it is handed back to them, and `grads = [p.grad for p in params]` before
     `torch._foreach_add_(params, grads, alpha=-lr)`.
     """
-    if not isinstance(use, ast.Assign) or not isinstance(use.targets[0], ast.Name):
+    names = _read_in(use)
+    if any(_is_done_to(use, name) for name in names):
         return use
-    read = [each for each in ast.walk(use.value) if isinstance(each, ast.Attribute)]
-    names = {ast.unparse(each.value) for each in read if is_grad(each)}
-    for each in ast.walk(use.value):
+    scope = _scope(tree, use.lineno)
+    below = [each for name in names for each in _below([use], scope, name)]
+    found = [each for each in below if each is not use] or _handing_back(use, scope)
+    return min(found, key=lambda each: each.lineno, default=use)
+
+
+def _read_in(use: ast.stmt) -> set[str]:
+    """Return what the gradients that a statement reads belong to, and the lists it goes through."""
+    nodes = list(ast.walk(use))
+    names = {ast.unparse(each.value) for each in nodes if is_grad(each)}  # type: ignore[attr-defined]
+    for each in nodes:
         if isinstance(each, ast.comprehension) and ast.unparse(each.target) in names:
             names.add(ast.unparse(each.iter))
-    scope = _scope(tree, use.lineno)
-    found = [each for name in names for each in _below([use], scope, name) if each is not use]
-    return min(found, key=lambda each: each.lineno, default=use)
+    return names
+
+
+def _handing_back(use: ast.stmt, scope: ast.AST) -> list[ast.stmt]:
+    """Return the statements that put what was made of a gradient into parameters of other names.
+
+    `new = [p - lr * p.grad for p in params]`, then `for q, n in zip(params, new): q.copy_(n)`; or
+    one call for all of them.
+    """
+    carried = set(_targets(use))
+    found: list[ast.stmt] = []
+    later = (each for each in ast.walk(scope) if getattr(each, "lineno", 0) > use.lineno)
+    for node in sorted(later, key=lambda each: each.lineno):  # type: ignore[attr-defined]
+        if isinstance(node, (ast.For, ast.Assign)) and _mentions(_source(node), carried):
+            carried.update(_targets(node))
+        elif _changes(node) and _mentions(node.value, carried):
+            found.append(node)
+    return found
+
+
+def _changes(node: ast.AST) -> TypeGuard[ast.AugAssign | ast.Expr]:
+    """Is it `q -= n`, `q.copy_(n)`, `vector_to_parameters(v, params)`, `net.load_state_dict(n)`?"""
+    if not isinstance(node, ast.Expr):
+        return isinstance(node, ast.AugAssign)
+    return _calls_in_place(node) or _called(node) in (_OF_A_VECTOR, "load_state_dict")
+
+
+def _called(statement: ast.Expr) -> str:
+    function = statement.value.func if isinstance(statement.value, ast.Call) else None
+    name = getattr(function, "attr", getattr(function, "id", ""))
+    return name if isinstance(name, str) else ""
+
+
+def _source(node: ast.For | ast.Assign) -> ast.expr:
+    return node.iter if isinstance(node, ast.For) else node.value
+
+
+def _targets(node: ast.AST) -> list[str]:
+    targets = getattr(node, "targets", [getattr(node, "target", node)])
+    return [each.id for part in targets for each in ast.walk(part) if isinstance(each, ast.Name)]
+
+
+def _mentions(node: ast.AST, names: set[str]) -> bool:
+    return any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(node))
 
 
 def _below(uses: list[ast.stmt], scope: ast.AST, name: str) -> list[ast.stmt]:
@@ -149,12 +219,13 @@ def _is_done_to(statement: ast.stmt, name: str) -> bool:
     else:
         return False
     text = ast.unparse(changed)
-    return text == name or text.startswith(f"{name}.")
+    is_own = text == name or text.startswith(f"{name}.")
+    return is_own and not mentions_grad(changed)  # `p.grad = None`
 
 
 def scales_near(spot: Spot) -> bool:
     """Are gradients divided or scaled by hand in the function around `spot`?"""
-    tree = _tree(spot.path)
+    tree = parsed(spot.path)
     return any(True for _ in statements(_scope(tree, spot.line), "scale"))
 
 
@@ -164,7 +235,7 @@ def is_kept_near(spot: Spot) -> bool:
     `kept.append(p.grad.clone())`, then `p.grad.copy_(sum_of(kept))`: nothing is lost by a clear
     in between. In the function around it, and in those of the file that it calls.
     """
-    tree = _tree(spot.path)
+    tree = parsed(spot.path)
     scopes = _reached(_scope(tree, spot.line), tree)
     return any(_keeps(each) for scope in scopes for each in ast.walk(scope))
 
@@ -187,14 +258,23 @@ def only_adds_near(site: Site) -> bool:
     `p.grad += g` keeps what is there. Not so if the code there, or what it calls in the same file,
     clears by hand, or calls something that says so.
     """
-    tree = _tree(site.path)
+    tree = parsed(site.path)
     scopes = _reached(_scope(tree, site.spot.line), tree)
     found = [each for scope in scopes for each in statements(scope, "assign")]
     return (
-        any(map(_adds, found))
-        and all(_adds(each) or _starts(each, tree) for each in found)
+        any(map(adds, found))
+        and all(adds(each) or starts(each, tree) for each in found)
         and not any(True for scope in scopes for _ in statements(scope, "clear"))
         and not any(_says_clear(each) for scope in scopes for each in ast.walk(scope))
+    )
+
+
+def leaves_alone(site: Site) -> bool:
+    """Is nothing done to `.grad` by hand near `site`, nor by what is called there in its file?"""
+    return not any(
+        any(True for what in ("assign", "clear") for _ in statements(scope, what))
+        or any(map(_says_clear, ast.walk(scope)))
+        for scope in scopes_near(site)
     )
 
 
@@ -212,7 +292,7 @@ def _reached(scope: ast.AST, tree: ast.Module) -> list[ast.AST]:
     return reached
 
 
-def _adds(statement: ast.stmt) -> bool:
+def adds(statement: ast.stmt) -> bool:
     """Is it `p.grad += g` or `p.grad.add_(g)`?"""
     if isinstance(statement, ast.AugAssign):
         return isinstance(statement.op, (ast.Add, ast.Sub)) and is_grad(statement.target)
@@ -225,7 +305,7 @@ def _adds(statement: ast.stmt) -> bool:
     )
 
 
-def _starts(statement: ast.stmt, scope: ast.AST) -> bool:
+def starts(statement: ast.stmt, scope: ast.AST) -> bool:
     """Is it `p.grad = …` of a tensor that is made there, or asked for only where there is none?
 
     A buffer of one's own, put there each time, may have been written to in between.
@@ -247,7 +327,7 @@ def _says_clear(node: ast.AST) -> bool:
 
 def only_clears_near(site: Site) -> bool:
     """Is all that is done to `.grad` by hand near `site` to clear it?"""
-    tree = _tree(site.path)
+    tree = parsed(site.path)
     scopes = _reached(_scope(tree, site.spot.line), tree)
     return any(True for scope in scopes for _ in statements(scope, "clear")) and all(
         clears(each)  # type: ignore[arg-type]
@@ -258,7 +338,7 @@ def only_clears_near(site: Site) -> bool:
 
 def only_puts_zeros_near(site: Site) -> bool:
     """Does every `p.grad = …` near `site` put zeros there, as a clear does?"""
-    tree = _tree(site.path)
+    tree = parsed(site.path)
     near = list(statements(_scope(tree, site.spot.line), "assign"))
     found = near or list(statements(tree, "assign"))
     return bool(found) and all(map(puts_zeros, found))  # type: ignore[arg-type]
@@ -269,7 +349,7 @@ def only_changes_near(site: Site) -> bool:
 
     `p.grad = p.grad / n` keeps what is stale in it.
     """
-    tree = _tree(site.path)
+    tree = parsed(site.path)
     near = list(statements(_scope(tree, site.spot.line), "assign"))
     found = near or list(statements(tree, "assign"))
     return bool(found) and all(map(_is_made_of_itself, found))
@@ -282,7 +362,13 @@ def _is_made_of_itself(statement: ast.stmt) -> bool:
     return all(ast.unparse(target) in before for target in statement.targets)
 
 
-def _tree(path: str) -> ast.Module:
+def scopes_near(site: Site) -> list[ast.AST]:
+    """Return the function around `site`, and those of its file that are named in it."""
+    tree = parsed(site.path)
+    return _reached(_scope(tree, site.spot.line), tree)
+
+
+def parsed(path: str) -> ast.Module:
     """Return the file as it is parsed, with nothing in it if it cannot be."""
     try:
         return ast.parse("".join(linecache.getlines(path)))

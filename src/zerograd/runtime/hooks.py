@@ -30,6 +30,7 @@ _KEPT_OUT = (
         "backwards",
         "buckets",
         "call_site",
+        "called_code",
         "callers",
         "care",
         "clears",

@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from operator import is_
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 from torch.nn import Module
@@ -46,6 +46,14 @@ class Owner:
         self.stands_for: str | None = None  # a wrapper's step is the step of this one
 
 
+class _Waiting(NamedTuple):
+    """How an optimizer was made that has not been taken up yet."""
+
+    thread: int
+    site: Site
+    is_empty: bool  # are there no gradients yet?
+
+
 class Owners:
     """Knows optimizers by weak references and keeps partition and judge in step with them.
 
@@ -71,8 +79,7 @@ class Owners:
         self.partition = Partition(self._split)
         self.by_name: dict[str, Owner] = {}
         self._by_id: dict[int, Owner] = {}
-        self._waiting: weakref.WeakKeyDictionary[Optimizer, tuple[int, Site]]  # by whom, where
-        self._waiting = weakref.WeakKeyDictionary()
+        self._waiting: weakref.WeakKeyDictionary[Optimizer, _Waiting] = weakref.WeakKeyDictionary()
         self._gone: list[str] = []
         self._come = 0  # how many there have been
         self.has_news = False  # an optimizer has come or gone
@@ -105,8 +112,9 @@ class Owners:
         self._come += 1
         owner = Owner(name, optimizer, self._is_gone, self._come)
         self.by_name[name] = self._by_id[id(optimizer)] = owner
-        _, owner.made_at = self._waiting.pop(optimizer, (0, None))
-        self._claim(owner, optimizer)
+        waiting = self._waiting.pop(optimizer, None)
+        owner.made_at = waiting.site if waiting is not None else None
+        self._claim(owner, optimizer, was_empty=waiting is not None and waiting.is_empty)
         self.let_go_of_the_dead()  # after that: it may be the heir of one of them
         return owner
 
@@ -116,7 +124,8 @@ class Owners:
         if owner is not None:
             self._claim(owner, optimizer)
         else:
-            self._waiting[optimizer] = (threading.get_ident(), site)
+            is_empty = all(each.grad is None for each in _ends_of(optimizer))
+            self._waiting[optimizer] = _Waiting(threading.get_ident(), site, is_empty)
             self.has_news = True
 
     def _is_gone(self, name: str) -> None:
@@ -128,7 +137,7 @@ class Owners:
         """Take up the optimizers that wait, and let go of those that are gone."""
         self.has_news = False
         me = threading.get_ident()
-        mine = [each for each, (thread, _) in list(self._waiting.items()) if thread == me]
+        mine = [each for each, waiting in list(self._waiting.items()) if waiting.thread == me]
         if len(mine) <= MOST_WAITING:
             for optimizer in mine:
                 if optimizer.param_groups:
@@ -195,7 +204,12 @@ class Owners:
             self._set_buckets(owner, new)
         return owner
 
-    def _claim(self, owner: Owner, optimizer: Any) -> None:
+    def _claim(self, owner: Owner, optimizer: Any, *, was_empty: bool = False) -> None:
+        """Take up what an optimizer holds.
+
+        Args:
+            was_empty: it had no gradients when it was made, and no backward has come since.
+        """
         parameters = [
             each
             for each in parameters_of(optimizer)
@@ -209,7 +223,10 @@ class Owners:
         self._set_buckets(owner, buckets)
         self._leave(owner, left)
         filled = [bucket.name for bucket in unmet if bucket.ref is not None]
-        if filled:
+        if was_empty:
+            for bucket in unmet:
+                bucket.ref = None  # somebody else's code has put them there, for all to see
+        elif filled:
             self._memo.lose_sight(filled)  # filled before we came
         if parameters and torch_facts.is_sharded(parameters[0]):
             self.are_sharded = True

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import Event, EventKind
-from zerograd.runtime import hand_work
+from zerograd.runtime import called_code, hand_work
 from zerograd.runtime.buckets import GONE, NEW, SAME, TOUCHED, Bucket
 from zerograd.runtime.call_site import MOST_SITES, Site
 from zerograd.runtime.care import MOST_WHOLE
@@ -91,6 +91,15 @@ class Unseen:
         if done:
             self._feed(site, done)
 
+    def before_clear(self, buckets: Iterable[Bucket]) -> None:
+        """Find out what a function of other code has filled before a clear throws it away."""
+        come = [each for each in buckets if each.ref is None and each.look() == NEW]
+        if not come:
+            return
+        site = self._recorder.sites.here(4)
+        if self._is_filled_by_calls(site):
+            self._feed(site, [(each, _ASSIGNED) for each in come])
+
     def _act(self, bucket: Bucket, change: int, site: Site, *, adds: bool) -> int | None:
         """Return what was done to a bucket, None for nothing.
 
@@ -147,7 +156,10 @@ class Unseen:
             return None
         if adds and self._is_zeroed_in_part(bucket, site):
             return _ZEROED
-        return _ADDED if self._only_adds(site) else _ASSIGNED
+        if not self._only_adds(site):
+            return _ASSIGNED
+        bucket.stale_norm = None  # it was read too late to tell what is left over from the rest
+        return _ADDED
 
     def _is_spent_by_own(self, bucket: Bucket) -> bool:
         own = frozenset(bucket.owners or (bucket.name,))
@@ -155,7 +167,12 @@ class Unseen:
         return not any(own.isdisjoint(each.used_by) for each in held)
 
     def _only_adds(self, site: Site) -> bool:
-        return self._is_so(hand_work.only_adds_near, site)
+        return self._is_so(hand_work.only_adds_near, site) or self._is_filled_by_calls(site)
+
+    def _is_filled_by_calls(self, site: Site) -> bool:
+        return self._is_so(hand_work.leaves_alone, site) and self._is_so(
+            called_code.only_adds, site
+        )
 
     def _is_so(self, question: Callable[[Site], bool], site: Site) -> bool:
         """Ask the source around `site`, once."""
@@ -183,6 +200,8 @@ class Unseen:
         def event() -> Event:
             clears = act in (_CLEARED, _ZEROED)
             spot, text = hand_work.find(site, "clear" if clears else "assign")
+            if not clears and not text:
+                spot, text = called_code.filling(site)
             if act == _ZEROED and not text:
                 spot, text = hand_work.find(site, "zeros")
             return Event(
