@@ -143,6 +143,8 @@ class Owners:
                 if optimizer.param_groups:
                     self.of(optimizer)
                 self._waiting.pop(optimizer, None)
+        for optimizer, waiting in list(self._waiting.items()):
+            self._waiting[optimizer] = waiting._replace(is_empty=False)  # a backward comes
         if self._gone:
             self.let_go_of_the_dead()
 
