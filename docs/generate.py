@@ -27,7 +27,7 @@ import zerograd
 from zerograd import errors
 from zerograd.cli.main import COMMANDS, main
 from zerograd.cli.rules import seen_by
-from zerograd.lifecycle import events, findings, rule, state, windows
+from zerograd.lifecycle import events, findings, rule, state, window
 from zerograd.lifecycle.events import Event, EventKind, Spot
 from zerograd.lifecycle.judge import judge
 from zerograd.rules import ALL_RULES
@@ -45,7 +45,7 @@ WORDS: dict[str, type | str] = {
     "bucket": state.BucketState,
     "phase": state.Phase,
     "contribution": state.Contribution,
-    "window": windows.Window,
+    "window": window.Window,
     "rule": rule.Rule,
     "severity": rule.Severity,
     "witness": rule.Witness,

@@ -17,7 +17,7 @@ from benchmarks.agreement.draft import OVERFLOW
 from benchmarks.agreement.live import Run, Surroundings, run, surroundings
 from benchmarks.agreement.same import Said, sameness
 from zerograd.lifecycle.rule import Witness
-from zerograd.lifecycle.windows import SURE_OF_NO_GUARD
+from zerograd.lifecycle.window import SURE_OF_NO_GUARD
 from zerograd.rules import ALL_RULES
 from zerograd.runtime.ledger import SURE_OF_A_WINDOW
 from zerograd.static.check import Asked, Checker

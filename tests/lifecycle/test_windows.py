@@ -6,7 +6,8 @@ import pytest
 
 from zerograd.lifecycle.events import Spot
 from zerograd.lifecycle.state import Drop
-from zerograd.lifecycle.windows import Window, window_faults
+from zerograd.lifecycle.window import Window
+from zerograd.lifecycle.windows import window_faults
 
 LOSS, CLEAR, STEP = (Spot("train.py", line) for line in (3, 1, 5))
 

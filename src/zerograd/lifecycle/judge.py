@@ -12,7 +12,8 @@ from zerograd.lifecycle.machine import advance
 from zerograd.lifecycle.rule import STEPS, Over, Rule, yields_to
 from zerograd.lifecycle.state import INITIAL, BucketState, Contribution, Phase
 from zerograd.lifecycle.summary import RunLog
-from zerograd.lifecycle.windows import Window, WindowFault, WindowLog
+from zerograd.lifecycle.window import Window
+from zerograd.lifecycle.windows import WindowFault, WindowLog
 
 
 class Judge:

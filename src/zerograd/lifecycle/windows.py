@@ -15,84 +15,10 @@ from typing import Any
 from zerograd.lifecycle.events import Event, EventKind, Spot
 from zerograd.lifecycle.state import Drop
 from zerograd.lifecycle.tails import Tails
+from zerograd.lifecycle.window import SURE_OF_NO_GUARD, Window, most
 
 REMEMBERED = 16  # windows kept per owner
-SURE_OF_NO_GUARD = 15  # windows in a row, none of them whole, where data decide on each
 MOST_COUNTED = 256  # micro-batches of one window that are counted one by one
-
-Counts = tuple[tuple[Spot, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """What happened to one owner between two of its steps."""
-
-    step: Spot
-    bare: bool = False  # the step found every bucket empty
-    used: Counts = ()  # backwards that the step used, by spot
-    lost: Counts = ()  # backwards that a clear threw away unused, by spot
-    drop: Drop | None = None  # the last of those clears; finite only if all of them were
-    taken: Drop | None = None  # a clear since the last backward, after another optimizer's step
-    clears: Counts = ()  # how many those were, by the spot of what they threw away
-    within: Drop | None = None  # the last that a method of the optimizer, or its closure, made
-    averaged: bool | None = None  # was any loss divided or weighted? None: not known
-    synchronised: Counts = ()  # backwards that all-reduced over ranks, by spot
-    is_first: bool = False  # of its owner
-    counted: bool | None = None  # does a counter decide when it ends? None: not known
-    chosen: bool = False  # do a round's own data decide whether its step comes, or its clear?
-    spoiled_before: int = 0  # how many right before it were chosen too, and none of them whole
-    clipped: Spot | None = None  # a clip before the first backward, and no other since
-
-    @property
-    def size(self) -> int:
-        """The most backwards from one spot that the step used."""
-        return _most(self.used)
-
-    @property
-    def wasted(self) -> int:
-        """How many backwards from a spot that this step used were thrown away before it.
-
-        Values that were not finite are no waste: throwing them away is right.
-        """
-        return self.dropped if self.drop is not None and self.drop.finite else 0
-
-    @property
-    def dropped(self) -> int:
-        """How many these were, finite or not."""
-        used = dict(self.used)
-        return max((count for spot, count in self.lost if spot in used), default=0)
-
-    @property
-    def is_whole(self) -> bool:
-        """Did the step use all that there was? Batch 0 alone, as of `i % k == 0`, is none."""
-        return bool(self.used) and not self.dropped and not (self.is_first and self.size == 1)
-
-    @property
-    def may_be_guarded(self) -> bool:
-        """May a guard against bad batches have thrown away what it lost?"""
-        return self.chosen and self.spoiled_before < SURE_OF_NO_GUARD
-
-    @property
-    def is_even(self) -> bool:
-        """Did each clear throw away as many backwards from a spot as the step used?"""
-        used, clears = dict(self.used), dict(self.clears)
-        return all(
-            count == clears.get(spot, 0) * used[spot] for spot, count in self.lost if spot in used
-        )
-
-    @property
-    def is_repeated(self) -> bool:
-        """Is it no window of its own, but one more step on what the step before it used?"""
-        return not self.bare and not self.used and not self.lost
-
-    @property
-    def lost_all(self) -> bool:
-        """Did the step find nothing because finite gradients had been thrown away?"""
-        return self.bare and self.drop is not None and self.drop.finite
-
-
-def _most(counts: Counts) -> int:
-    return max((count for _, count in counts), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +65,7 @@ def window_faults(windows: Sequence[Window]) -> list[WindowFault]:
     undivided = last.averaged is False and before.averaged is False
     if meant and undivided and min(last.size, before.size) >= 2:
         faults.append(WindowFault("ZG503", last.step))
-    if meant and min(_most(last.synchronised), _most(before.synchronised)) >= 2:
+    if meant and min(most(last.synchronised), most(before.synchronised)) >= 2:
         spot = max(last.synchronised, key=lambda each: each[1])[0]
         faults.append(WindowFault("ZG505", spot))
     if last.clipped is not None and last.clipped == before.clipped and last.used and before.used:
@@ -187,6 +113,7 @@ class _Open:
     lost: Counter[Spot] = field(default_factory=Counter)
     drop: Drop | None = None
     clears: Counter[Spot] = field(default_factory=Counter)
+    for_others: set[Spot] = field(default_factory=set)  # losses that filled other optimizers too
     within: Drop | None = None
     averaged: bool | None = None
     synchronised: Counter[Spot] = field(default_factory=Counter)
@@ -194,7 +121,7 @@ class _Open:
     clip: Spot | None = None  # since the last backward
     clipped: Spot | None = None  # before the first backward, and no other clip since
 
-    def fill(self, event: Event, held: Iterable[str]) -> None:
+    def fill(self, event: Event, owner: str, held: Iterable[str]) -> None:
         if not self.waiting:
             self.clipped = self.clip
         elif self.clip not in (None, self.clipped):
@@ -203,6 +130,8 @@ class _Open:
         _count(self.waiting, event.spot)
         self.filled.update(held)
         self.shared.discard(event.spot)
+        if event.fills - {owner}:
+            self.for_others.add(event.spot)
         if event.synchronised:
             _count(self.synchronised, event.spot)
         if event.averaged is not None:
@@ -249,6 +178,7 @@ class _Open:
             tuple(self.lost.items()),
             self.drop,
             tuple(self.clears.items()),
+            frozenset(self.for_others),
             self.within,
             self.averaged,
             tuple(self.synchronised.items()),
@@ -259,7 +189,8 @@ class _Open:
 
     @classmethod
     def thawed(cls, frozen: Any) -> _Open:
-        waiting, filled, shared, lost, drop, clears, within, averaged, synchronised, *rest = frozen
+        waiting, filled, shared, lost, drop, clears, others, *rest = frozen
+        within, averaged, synchronised, *rest = rest
         return cls(
             Counter(dict(waiting)),
             set(filled),
@@ -267,6 +198,7 @@ class _Open:
             Counter(dict(lost)),
             drop,
             Counter(dict(clears)),
+            set(others),
             within,
             averaged,
             Counter(dict(synchronised)),
@@ -285,6 +217,7 @@ class _Open:
             drop=self.drop,
             taken=self.taken,
             clears=tuple(self.clears.items()),
+            shared=frozenset(self.for_others.intersection(self.lost)),
             within=self.within,
             averaged=self.averaged,
             synchronised=tuple(self.synchronised.items()),
@@ -322,7 +255,7 @@ class WindowLog:
                 opened.taken = None  # this is the loss that the next step is about
         for owner, buckets in held.items():
             if event.kind is EventKind.BACKWARD:
-                self._open.setdefault(owner, _Open()).fill(event, buckets)
+                self._open.setdefault(owner, _Open()).fill(event, owner, buckets)
             elif event.kind is EventKind.ASSIGN:
                 self._open.setdefault(owner, _Open()).assign(event, buckets)
             elif event.kind is EventKind.CLEAR and owner in self._open:

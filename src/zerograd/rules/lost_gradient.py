@@ -7,7 +7,7 @@ from dataclasses import replace
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.rule import Over, Rule, RuleKind, Severity, Story, Witness
-from zerograd.lifecycle.state import BucketState, Phase
+from zerograd.lifecycle.state import BucketState, Drop, Phase
 
 
 def _breaks(before: BucketState, event: Event) -> bool:
@@ -20,10 +20,16 @@ def _breaks(before: BucketState, event: Event) -> bool:
     )
 
 
+AFTER = "this backward() comes after {owner}.step(), and what it fills is cleared before the next"
+BEFORE = "{owner} is cleared between a backward() and the step, so that loss is lost"
+
+
 def _tells(before: BucketState, event: Event) -> Story:
     lost, step = before.lost, event.spot
     if lost is None:
         return Story(step)
+    if before.contributions:
+        return _tells_beside(lost)
     # Where the step stands above its backward, the order of these two is the fault, not the clear.
     # In a function of its own it stands where it stands.
     here = lost.backward.path == step.path and _is_in(event.scope, lost.backward.line)
@@ -35,6 +41,23 @@ def _tells(before: BucketState, event: Event) -> Story:
             (lost.clear, "throws them away, unused"),
             (step, "steps on nothing"),
         ),
+    )
+
+
+def _tells_beside(lost: Drop) -> Story:
+    """Tell of a loss that is thrown away in each round, beside one that the step uses."""
+    is_after = lost.backward.path == lost.clear.path and lost.clear.line < lost.backward.line
+    move = (
+        "call this backward() before {owner}.step()" if is_after else "clear before that backward()"
+    )
+    return Story(
+        lost.backward if is_after else lost.clear,
+        (
+            (lost.backward, "fills the gradients"),
+            (lost.clear, "throws them away"),
+        ),
+        summary=AFTER if is_after else BEFORE,
+        advice=f"{move}, or leave this loss out",
     )
 
 

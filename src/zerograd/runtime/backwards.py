@@ -11,7 +11,7 @@ from zerograd.lifecycle.events import Event, EventKind
 from zerograd.runtime import ride
 from zerograd.runtime.buckets import MOST_BUCKETS, Bucket
 from zerograd.runtime.call_site import Site
-from zerograd.runtime.care import Care
+from zerograd.runtime.care import MOST_WHOLE, Care
 from zerograd.runtime.curves import Number
 from zerograd.runtime.ride import Call
 
@@ -109,6 +109,8 @@ class Backwards:
                 mask |= bucket.bit
                 bucket.thread = thread
                 bucket.clipped = None
+                if bucket.put:
+                    bucket.mark(MOST_WHOLE)
                 if bucket.suspect or bucket.grew is not None:
                     bucket.grew = recorder.looks.has_grown(bucket)
         if opened.scan is not None:

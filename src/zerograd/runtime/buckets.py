@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -18,6 +18,7 @@ from torch import Tensor
 from zerograd.lifecycle.events import Spot
 from zerograd.runtime import torch_facts
 from zerograd.runtime.fsdp_facts import Keepers
+from zerograd.runtime.marks import Mark, is_same, marks_of
 
 MOST_BUCKETS = 64  # past that, parameters whose histories part are left alone
 
@@ -43,11 +44,13 @@ class Bucket:
         "leaf",
         "left_as",
         "left_at",
+        "marks",
         "members",
         "moved_at",
         "name",
         "owners",
         "print_before",
+        "put",
         "ref",
         "sharded",
         "sighted",
@@ -84,6 +87,9 @@ class Bucket:
         # The canary's version and values when gradients that no step has used were first cleared.
         self.sighted: tuple[int, float | None] | None = None
         self.by_hand = False  # has it changed since?
+        self.put = False  # has somebody put another gradient in the canary's place?
+        # of what the backward after that has left
+        self.marks: list[tuple[weakref.ref[Tensor], Mark]] | None = None
         self.thread = threading.get_ident()  # the one that last filled, cleared or stepped it
         self.elect()
 
@@ -165,6 +171,18 @@ class Bucket:
         """Return those of the first `most` members that have a gradient."""
         alive = ((member, member()) for member in self.members[:most])
         return [ref for ref, each in alive if each is not None and each.grad is not None]
+
+    def mark(self, most: int) -> None:
+        """Remember what the first `most` members hold, to know it again."""
+        members = self.members[:most]
+        marks = marks_of(self, members) or ()
+        self.put, self.marks = False, list(zip(members, marks, strict=False))
+
+    def kept(self) -> list[weakref.ref[Tensor]]:
+        """Return the members that hold what was marked, untouched, and forget the marks."""
+        marks, self.marks = self.marks or [], None
+        alive = [(ref, ref(), mark) for ref, mark in marks if mark is not None]
+        return [ref for ref, each, mark in alive if each is not None and is_same(each, mark, self)]
 
     def parameters(self) -> list[Tensor]:
         """Return the members that are still alive."""
@@ -317,70 +335,3 @@ def _forget_look(bucket: Bucket) -> None:
     """Take the present as what was last seen: it is not known what was before."""
     bucket.ref = None
     bucket.look()
-
-
-class Scan:
-    """Some parameters before a backward, to tell afterwards which of them it filled.
-
-    Args:
-        chosen: members of buckets, all those of one bucket together.
-    """
-
-    def __init__(self, chosen: Iterable[tuple[Bucket, list[weakref.ref[Tensor]]]]) -> None:
-        self._before = [(bucket, members, _marks(bucket, members)) for bucket, members in chosen]
-
-    def apart(self, mask: int) -> Iterator[tuple[weakref.ref[Tensor], Tensor, bool]]:
-        """Yield the members that do not go with their bucket, and whether they were filled.
-
-        Args:
-            mask: the buckets whose canaries were filled.
-        """
-        for bucket, members, marks in self._before:
-            expected = bool(bucket.bit & mask)
-            held = [member() for member in members]
-            if marks is None:  # what has a gradient now was filled
-                odd = [each is not None and (each.grad is None) is expected for each in held]
-            else:
-                odd = [
-                    each is not None and _is_new(each, mark, bucket) is not expected
-                    for each, mark in zip(held, marks, strict=True)
-                ]
-            if True in odd:
-                for member, each, is_odd in zip(members, held, odd, strict=True):
-                    if is_odd and each is not None:
-                        yield member, each, not expected
-
-
-_Mark = tuple[weakref.ref[Tensor], int] | None
-
-
-def _marks(bucket: Bucket, members: Iterable[weakref.ref[Tensor]]) -> list[_Mark] | None:
-    """Return how to know each gradient again; None if there is none at all."""
-    held = [member() for member in members]
-    grads = [_shown(bucket, each) if each is not None else None for each in held]
-    if not any(grad is not None for grad in grads):
-        return None
-    return [
-        (weakref.ref(each), _version(each, bucket.sharded)) if each is not None else None
-        for each in grads
-    ]
-
-
-def _shown(bucket: Bucket, parameter: Tensor) -> Tensor | None:
-    """Return the gradient, or what tells in its stead whether it has changed."""
-    grad = parameter.grad
-    if grad is None or bucket.keepers is None:
-        return grad
-    return bucket.keepers.shown(parameter, grad)
-
-
-def _version(grad: Tensor, is_sharded: bool) -> int:
-    return torch_facts.version_of(grad) if is_sharded else grad._version
-
-
-def _is_new(parameter: Tensor, mark: _Mark, bucket: Bucket) -> bool:
-    """Has a gradient come, or has it been added to, since it was marked?"""
-    grad = _shown(bucket, parameter)
-    if grad is None:
-        return False
-    return mark is None or mark[0]() is not grad or mark[1] != _version(grad, bucket.sharded)

@@ -11,8 +11,9 @@ from collections.abc import Iterable
 
 from torch import Tensor
 
-from zerograd.runtime.buckets import Bucket, Partition, Scan
+from zerograd.runtime.buckets import Bucket, Partition
 from zerograd.runtime.call_site import Site
+from zerograd.runtime.marks import Scan
 
 CAREFUL = 64  # backwards of one spot that are scanned each time
 EVERY = 16  # of the later ones, this many pass between two scans

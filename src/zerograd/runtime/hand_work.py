@@ -41,19 +41,23 @@ def find(site: Site, what: str, of: str = "") -> tuple[Spot, str]:
     except (SyntaxError, ValueError, RecursionError):
         return site.spot, ""
     line = site.spot.line
-    near = sorted(statements(_scope(tree, line), what), key=lambda s: (s.lineno < line, s.lineno))
+    near = sorted(
+        statements(function_around(tree, line), what), key=lambda s: (s.lineno < line, s.lineno)
+    )
     everywhere = list(statements(tree, what))
     near = [each for each in near if of and _is_done_to(each, of)] or near
     if of and what == "update" and not any(_is_done_to(each, of) for each in near):
-        near = _below(near, _scope(tree, line), of) or near
+        near = _below(near, function_around(tree, line), of) or near
     if not near and what == "update":
-        near = _handed_back_near(_scope(tree, line), tree)
+        near = _handed_back_near(function_around(tree, line), tree)
     if near:
         chosen = _applied(near[0], tree) if what == "update" else near[0]
     elif len(everywhere) == 1:
         chosen = _applied(everywhere[0], tree) if what == "update" else everywhere[0]
     else:
-        called = sorted(_calls(_scope(tree, line), what), key=lambda s: (s.lineno < line, s.lineno))
+        called = sorted(
+            _calls(function_around(tree, line), what), key=lambda s: (s.lineno < line, s.lineno)
+        )
         if not called:
             return site.spot, ""
         chosen = called[0]
@@ -76,7 +80,7 @@ def clears_before(site: Site) -> list[Spot]:
     Which of them it was is a guess.
     """
     line = site.spot.line
-    near = [each.lineno for each in statements(_scope(parsed(site.path), line), "clear")]
+    near = [each.lineno for each in statements(function_around(parsed(site.path), line), "clear")]
     above = [each for each in near if each < line]
     return [site.spot._replace(line=each) for each in above or near]
 
@@ -117,7 +121,7 @@ def _applied(use: ast.stmt, tree: ast.Module) -> ast.stmt:
     names = _read_in(use)
     if any(_is_done_to(use, name) for name in names):
         return use
-    scope = _scope(tree, use.lineno)
+    scope = function_around(tree, use.lineno)
     below = [each for name in names for each in _below([use], scope, name)]
     found = [each for each in below if each is not use] or _handing_back(use, scope)
     return min(found, key=lambda each: each.lineno, default=use)
@@ -226,7 +230,7 @@ def _is_done_to(statement: ast.stmt, name: str) -> bool:
 def scales_near(spot: Spot) -> bool:
     """Are gradients divided or scaled by hand in the function around `spot`?"""
     tree = parsed(spot.path)
-    return any(True for _ in statements(_scope(tree, spot.line), "scale"))
+    return any(True for _ in statements(function_around(tree, spot.line), "scale"))
 
 
 def is_kept_near(spot: Spot) -> bool:
@@ -236,7 +240,7 @@ def is_kept_near(spot: Spot) -> bool:
     in between. In the function around it, and in those of the file that it calls.
     """
     tree = parsed(spot.path)
-    scopes = _reached(_scope(tree, spot.line), tree)
+    scopes = _reached(function_around(tree, spot.line), tree)
     return any(_keeps(each) for scope in scopes for each in ast.walk(scope))
 
 
@@ -259,7 +263,7 @@ def only_adds_near(site: Site) -> bool:
     clears by hand, or calls something that says so.
     """
     tree = parsed(site.path)
-    scopes = _reached(_scope(tree, site.spot.line), tree)
+    scopes = _reached(function_around(tree, site.spot.line), tree)
     found = [each for scope in scopes for each in statements(scope, "assign")]
     return (
         any(map(adds, found))
@@ -328,7 +332,7 @@ def _says_clear(node: ast.AST) -> bool:
 def only_clears_near(site: Site) -> bool:
     """Is all that is done to `.grad` by hand near `site` to clear it?"""
     tree = parsed(site.path)
-    scopes = _reached(_scope(tree, site.spot.line), tree)
+    scopes = _reached(function_around(tree, site.spot.line), tree)
     return any(True for scope in scopes for _ in statements(scope, "clear")) and all(
         clears(each)  # type: ignore[arg-type]
         for scope in scopes
@@ -339,7 +343,7 @@ def only_clears_near(site: Site) -> bool:
 def only_puts_zeros_near(site: Site) -> bool:
     """Does every `p.grad = …` near `site` put zeros there, as a clear does?"""
     tree = parsed(site.path)
-    near = list(statements(_scope(tree, site.spot.line), "assign"))
+    near = list(statements(function_around(tree, site.spot.line), "assign"))
     found = near or list(statements(tree, "assign"))
     return bool(found) and all(map(puts_zeros, found))  # type: ignore[arg-type]
 
@@ -350,7 +354,7 @@ def only_changes_near(site: Site) -> bool:
     `p.grad = p.grad / n` keeps what is stale in it.
     """
     tree = parsed(site.path)
-    near = list(statements(_scope(tree, site.spot.line), "assign"))
+    near = list(statements(function_around(tree, site.spot.line), "assign"))
     found = near or list(statements(tree, "assign"))
     return bool(found) and all(map(_is_made_of_itself, found))
 
@@ -365,7 +369,7 @@ def _is_made_of_itself(statement: ast.stmt) -> bool:
 def scopes_near(site: Site) -> list[ast.AST]:
     """Return the function around `site`, and those of its file that are named in it."""
     tree = parsed(site.path)
-    return _reached(_scope(tree, site.spot.line), tree)
+    return _reached(function_around(tree, site.spot.line), tree)
 
 
 def parsed(path: str) -> ast.Module:
@@ -376,7 +380,7 @@ def parsed(path: str) -> ast.Module:
         return ast.Module(body=[], type_ignores=[])
 
 
-def _scope(tree: ast.Module, line: int) -> ast.AST:
+def function_around(tree: ast.Module, line: int) -> ast.AST:
     """Return the innermost function around `line`, or the module."""
     found: ast.AST = tree
     for node in ast.walk(tree):

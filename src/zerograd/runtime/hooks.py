@@ -27,6 +27,7 @@ from zerograd.runtime.ride import CLEAR, STANDSTILL, STEP, Ride, Standstill
 _KEPT_OUT = (
     *(
         "announce",
+        "aside",
         "backwards",
         "buckets",
         "call_site",
@@ -43,7 +44,18 @@ _KEPT_OUT = (
         "graphs",
         "guard",
     ),
-    *("hand_work", "hooks", "laps", "leaves", "ledger", "memo", "names", "owners", "recorder"),
+    *(
+        "hand_work",
+        "hooks",
+        "laps",
+        "leaves",
+        "ledger",
+        "measuring",
+        "memo",
+        "names",
+        "owners",
+        "recorder",
+    ),
     *(
         "replicas",
         "ride",

@@ -98,6 +98,8 @@ class Ledger:
             return
         if finding.rule.code == "ZG302" and self._is_owed_already(finding, event):
             return
+        if event is None and finding.rule.code == "ZG102" and self._has_another(finding):
+            return
         buckets = self._buckets(finding, event)
         if finding.rule.code == "ZG203" and any(each.by_hand for each in buckets):
             return  # the optimizer is there to clear them
@@ -219,6 +221,11 @@ class Ledger:
         for bucket in buckets:
             looks.suspect(bucket)
         return False
+
+    def _has_another(self, finding: Finding) -> bool:
+        """Has its optimizer another fault, or waits one for its proof, of which this is a view?"""
+        pending = self._tries.keys() - self._counts.keys() - self._dropped - {finding.key}
+        return bool(pending) or finding.owner in self._owners.values()
 
     def _may_be_in_time(self, clip: Finding) -> bool:
         """Does a second step come, for which the clip is in time? One round tells."""

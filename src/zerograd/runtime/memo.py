@@ -17,7 +17,7 @@ from zerograd.lifecycle.judge import Judge
 from zerograd.lifecycle.rule import Rule
 from zerograd.lifecycle.state import INITIAL, UNKNOWN, BucketState
 from zerograd.lifecycle.summary import LONG
-from zerograd.lifecycle.windows import Window
+from zerograd.lifecycle.window import Window
 
 MOST_EDGES = 4_096  # past that the memory starts anew; a loop needs a dozen
 _STEPS = (EventKind.STEP, EventKind.STEP_SKIPPED)

@@ -22,7 +22,7 @@ from typing import Any
 from weakref import ref
 
 from zerograd.lifecycle.events import Event
-from zerograd.lifecycle.windows import Window
+from zerograd.lifecycle.window import Window
 from zerograd.runtime import torch_facts
 from zerograd.runtime.memo import Node, Symbol
 

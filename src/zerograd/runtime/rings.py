@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate, chain
 
-from zerograd.lifecycle.windows import Window
+from zerograd.lifecycle.window import Window
 from zerograd.runtime.memo import Node, Symbol
 from zerograd.runtime.ride import BACKWARD, CLIP, Call, Leg, Ring
 

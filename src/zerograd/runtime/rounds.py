@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from itertools import chain, islice
 
-from zerograd.lifecycle.windows import Window
+from zerograd.lifecycle.window import Window
 from zerograd.runtime.kindred import Kindred
 from zerograd.runtime.memo import Node, Symbol
 from zerograd.runtime.ride import Call, Ring

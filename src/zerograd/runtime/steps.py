@@ -11,6 +11,7 @@ from torch.optim.optimizer import Optimizer
 
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.runtime import ride, torch_facts
+from zerograd.runtime.aside import Aside
 from zerograd.runtime.call_site import MOST_SITES, NOWHERE, Site, argument_of
 from zerograd.runtime.callers import is_counted
 from zerograd.runtime.chosen import is_chosen
@@ -44,6 +45,7 @@ class Steps:
         self._recorder = recorder
         self._open: dict[int, list[_Open]] = {}  # by thread
         self._for_others: dict[Site, bool] = {}
+        self._aside = Aside(recorder)
         self.are_overheard = False  # by a mode of the user's, which would hear the ride's looks
 
     def begins(self, optimizer: Optimizer, closure: Any) -> None:
@@ -268,6 +270,7 @@ class Steps:
             recorder.feed(symbol, "grad_norm", recorder.curves.held_norm())
         else:
             recorder.feed(symbol)
+        self._aside.stepped(owner, symbol.event)
 
     def _take(
         self,

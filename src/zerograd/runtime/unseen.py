@@ -83,13 +83,29 @@ class Unseen:
         """Find out what was done before a step or a clip uses it."""
         done: list[tuple[Bucket, int]] = []
         for bucket in buckets:
-            act = self._act(bucket, bucket.look(), site, adds=False)
+            change = bucket.look()
+            act = self._act(bucket, change, site, adds=False)
             if act is not None:
                 done.append((bucket, act))
             if act == _CLEARED:
                 done += self._left_out(bucket, site, adds=False)
+            if change == NEW and act == _ASSIGNED and len(bucket.members) > 1:
+                self._part_from_kept(bucket, site)
         if done:
             self._feed(site, done)
+
+    def _part_from_kept(self, bucket: Bucket, site: Site) -> None:
+        """Part what still holds its backward's gradients from what others were put into.
+
+        A trunk gets its own by hand (PCGrad), the heads keep theirs.
+        """
+        if bucket.marks is not None:
+            inside = {id(member) for member in bucket.members}
+            kept = [member for member in bucket.kept() if id(member) in inside]
+            if kept and len(kept) < len(bucket.members):
+                self._recorder.partition.part(bucket, kept)
+        elif self._recorder.looks.is_part_due(bucket, site):
+            bucket.put = True  # the next backward is marked
 
     def before_clear(self, buckets: Iterable[Bucket]) -> None:
         """Find out what a function of other code has filled before a clear throws it away."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
+from zerograd.rules.lost_gradient import AFTER, BEFORE
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening
 from zerograd.static.engine.identity.keys import spelled, touches
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from zerograd.static.engine.flow.buckets import Buckets
     from zerograd.static.engine.flow.flow import Flow
 
-AFTER = "this backward() comes after {owner}.step(), and what it fills is cleared before the next"
-BEFORE = "{owner} is cleared between a backward() and the step, so that loss is lost"
 _KINDS = (EventKind.BACKWARD, EventKind.ASSIGN, EventKind.STEP, EventKind.CLEAR)
 # what is called so clears, or switches gradients on and off, and reads none
 _HARMLESS = re.compile(
@@ -172,7 +171,9 @@ def _is_handed_on(loss: Happening, clear: Happening, step: Happening) -> bool:
     """
     first, last = loss.spot.line, clear.spot.line
     names = {spelled(key) for key in loss.keys or ()} | {name_of(step)}
-    for each in _calls_around(loss):
+    calls = _calls_around(loss)
+    names |= {path_of(each.func) for each in calls} - {""}  # a network as the function calls it
+    for each in calls:
         between = first < each.lineno < last if first < last else not last <= each.lineno <= first
         given = [*each.args, *(word.value for word in each.keywords)]
         if between and any(path_of(one) in names for one in given):
