@@ -31,10 +31,12 @@ class Clears:
         recorder.steps.before_clear(holder)
         if not recorder.memo.node.filled:
             recorder.unseen.before_clear(backwards.in_sight())
-        if not recorder.memo.node.filled:
+        watched = recorder.leaves.watched
+        if not recorder.memo.node.unused and not watched:
             return
         mask = recorder.owners.mask_of(holder, backwards.around() is not None)
-        recorder.leaves.before_clear(mask, recorder.sites.here(3))
+        if watched:
+            recorder.leaves.before_clear(mask, recorder.sites.here(3))
         unused = recorder.memo.node.unused
         dropped = [each for each in recorder.partition.buckets if each.bit & mask]
         dropped = [each for each in dropped if each.name in unused]

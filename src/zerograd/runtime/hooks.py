@@ -43,6 +43,7 @@ _KEPT_OUT = (
         "fsdp_facts",
         "graphs",
         "guard",
+        "in_sight",
     ),
     *(
         "hand_work",
