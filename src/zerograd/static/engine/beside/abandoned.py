@@ -1,7 +1,8 @@
 """ZG203: a loop that clears an optimizer and goes back, and has nothing that could step it.
 
 Who made the optimizer, and who else has it, does not matter: the next round clears what no step of
-this one has used.
+this one has used. Others may be stepped in the loop, if each of them clears what it steps on after
+that loss.
 """
 
 from __future__ import annotations
@@ -20,7 +21,12 @@ from zerograd.static.engine.judging.unused import NEVER_STEPPED
 from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.places import has_row
 from zerograd.static.engine.text.stores import statements_in
-from zerograd.static.engine.text.words import is_optimizer_name, is_scheduler_name, words_of
+from zerograd.static.engine.text.words import (
+    is_optimizer_name,
+    is_scaler_name,
+    is_scheduler_name,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from zerograd.static.engine.identity.unit import Unit
@@ -32,9 +38,12 @@ NOT_HERE = "{owner} is cleared in every iteration, but not stepped in this loop"
 
 # Who looks at gradients, measures, or has others train, has no need of a step.
 _OTHERWISE = re.compile(
-    r"\.grad\b(?!\.(?:data\.)?zero_\(|\s+is\b)|_hook\(|timeit|perf_counter|profil|benchmark|synchronize\(|memory_|deepspeed"
+    r"\.grad\b(?!\.(?:data\.)?zero_\(|\s+is\b)|_hook\(|timeit|perf_counter|profil|(?<!cudnn\.)benchmark|synchronize\(|memory_|deepspeed"
     r"|def test_|autograd|optimizer_step|apply_grad|step\w*\s*=|minimize\("
+    r"|clip_grad_norm_?\([^\n]*\binf\b"
 )
+_BY_A_SCALER = re.compile(r"\b(?:\w+\.)*\w*scaler\w*\.(?:step|update)\(")
+_AUTOGRAD = re.compile(r"\bautograd\.grad\b|\bautograd\b(?= import|\.Variable)")  # of a penalty
 # what is called for its own sake and leaves weights alone
 _LOOKS = frozenset(
     (
@@ -43,6 +52,7 @@ _LOOKS = frozenset(
         *("backward", "train", "eval", "to", "empty_cache", "scale", "flush", "format", "step"),
     )
 )
+_SHOWS = frozenset(("log", "plot", "show", "draw", "save", "print", "display", "visualize"))
 
 
 def never_stepped(program: Program, told: Collection[Finding]) -> Iterator[Finding]:
@@ -60,8 +70,12 @@ def never_stepped(program: Program, told: Collection[Finding]) -> Iterator[Findi
         for clear in _cleared(loop.body):
             owner = path_of(clear.func).removesuffix(".zero_grad")
             spot = unit.source.spot(clear)
-            if spot.line not in lines and _is_left_alone(unit, loop, owner):
-                if _OTHERWISE.search(text):  # asked late: it is slow, and few come to it
+            others = _stepped_beside(loop, owner)
+            if others and not _has_a_loss_of_its_own(loop, owner):
+                continue
+            if spot.line not in lines and _is_left_alone(unit, loop, owner, others):
+                # asked late: it is slow, and few come to it
+                if _OTHERWISE.search(_AUTOGRAD.sub("", text) if others else text):
                     return
                 stepped = f"{owner.rsplit('.', 1)[-1]}.step" in text
                 yield _finding(program, owner, clear, NOT_HERE if stepped else NEVER_STEPPED)
@@ -70,7 +84,7 @@ def never_stepped(program: Program, told: Collection[Finding]) -> Iterator[Findi
 def _cleared(body: list[ast.stmt]) -> list[ast.Call]:
     """Return the clears of optimizers by name in each round, if each of them goes back as well."""
     calls = list(_done(body))
-    if not any(path_of(each.func).endswith(".backward") for each in calls):
+    if not any(_last(each) == "backward" for each in calls):
         return []
     return [
         each
@@ -89,18 +103,57 @@ def _done(body: list[ast.stmt]) -> Iterator[ast.Call]:
             yield each.value
 
 
-def _is_left_alone(unit: Unit, loop: ast.For | ast.While, owner: str) -> bool:
+def _last(call: ast.Call) -> str:
+    return getattr(call.func, "attr", "")
+
+
+def _stepped_beside(loop: ast.For | ast.While, owner: str) -> frozenset[str]:
+    """Return the other optimizers that each round clears and steps."""
+    calls = list(_done(loop.body))
+    cleared = {path_of(each.func) for each in calls if _last(each) == "zero_grad"}
+    stepped = {_stepped_by(each) for each in calls if _last(each) == "step"} - {owner, ""}
+    return frozenset(each for each in stepped if f"{each}.zero_grad" in cleared)
+
+
+def _stepped_by(call: ast.Call) -> str:
+    """Return who is stepped by a call of `step`, by a scaler too."""
+    owner = path_of(call.func).removesuffix(".step")
+    return path_of(call.args[0]) if is_scaler_name(owner) and call.args else owner
+
+
+def _has_a_loss_of_its_own(loop: ast.For | ast.While, owner: str) -> bool:
+    """Does a loss follow its clear at once, and another's clear, loss and step that loss?
+
+    So no other optimizer is there for the loss, whatever weights it holds.
+    """
+    acts = [each for each in _done(loop.body) if _last(each) in ("zero_grad", "backward", "step")]
+    acts = [each for each in acts if _last(each) != "step" or not _is_of_a_schedule(each)]
+    at = [path_of(each.func) for each in acts].index(f"{owner}.zero_grad")
+    order = [_last(each) for each in (*acts[at + 1 :], *acts[:at])]
+    order = [kind for kind, before in zip(order, ["", *order], strict=False) if kind != before]
+    return order[:4] == ["backward", "zero_grad", "backward", "step"]
+
+
+def _is_left_alone(
+    unit: Unit, loop: ast.For | ast.While, owner: str, others: frozenset[str]
+) -> bool:
     """Is nothing in the loop such that it could step: by its name, or by being handed it?"""
     name = owner.rsplit(".", 1)[-1]
-    if acts(_without_backward(unit.text_of(loop)), unit):
+    text = _without_backward(unit.text_of(loop))
+    if others:
+        text = _BY_A_SCALER.sub("(", text)
+    for other in others:
+        text = text.replace(f"{other}.step(", "(")
+    if acts(text, unit):
         return False
     if f"{name}.step" in unit.source.text and not _is_stepped_apart(unit, loop, name):
         return False
     for each in statements_in(loop.body):
         call = each.value if isinstance(each, ast.Expr) else None
-        if isinstance(call, ast.Call) and not _only_looks(call):
+        if isinstance(call, ast.Call) and not (_only_looks(call) or _stepped_by(call) in others):
             return False
-    return not any(is_used(each, {name}, set()) for each in parts_below(_outermost(unit, loop)))
+    around = parts_below(_outermost(unit, loop))
+    return not any(is_used(each, {name}, set(), trained=True) for each in around)
 
 
 def _is_stepped_apart(unit: Unit, loop: ast.For | ast.While, name: str) -> bool:
@@ -145,12 +198,16 @@ def _without_backward(text: str) -> str:
 
 def _only_looks(call: ast.Call) -> bool:
     path = path_of(call.func)
-    last = path.rsplit(".", 1)[-1]
+    last = _last(call) or path
     if last == "step":
-        return is_scheduler_name(path.rsplit(".", 1)[0])
+        return _is_of_a_schedule(call)
     if last == "zero_" and ".grad." in path:
         return True  # of some weights: what is left has no step either
-    return last in _LOOKS or "log" in words_of(last)
+    return last in _LOOKS or not _SHOWS.isdisjoint(words_of(last))
+
+
+def _is_of_a_schedule(step: ast.Call) -> bool:
+    return is_scheduler_name(path_of(step.func).rsplit(".", 1)[0])
 
 
 def _finding(program: Program, owner: str, clear: ast.Call, message: str) -> Finding:

@@ -1,4 +1,4 @@
-"""ZG203: the one optimizer of a scope, built over a network that is trained without it."""
+"""ZG203: an optimizer that is built over a network, which is trained without it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from zerograd.static.engine.identity.unit import Unit
 from zerograd.static.engine.judging.handovers import is_used
 from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.parts import parts_below
-from zerograd.static.engine.text.words import is_optimizer_class, is_scheduler_name
+from zerograd.static.engine.text.words import is_optimizer_class, is_scaler_name, is_scheduler_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.reading.program import Program
 
-_STEPS = re.compile(r"(\w+)\.step\w*\(")
+_STEPS = re.compile(r"([\w.]+)\.step\w*\(\s*([\w.]*)")
 # Who looks at gradients, measures, or has others train, may build one for other reasons.
-_OTHERWISE = re.compile(r"\.grad\b|timeit|profil|benchmark|Trainer\b|\.fit\(|deepspeed|def test_")
+_OTHERWISE = re.compile(
+    r"\.grad\b|timeit|profil|(?<!cudnn\.)benchmark|Trainer\b|\.fit\(|deepspeed|def test_"
+)
 
 
 def forgotten(program: Program) -> Iterator[Finding]:
@@ -33,20 +35,48 @@ def forgotten(program: Program) -> Iterator[Finding]:
     text = unit.source.text
     if ".zero_grad(" not in text or ".backward(" not in text:
         return
-    stepping = map(unit.places.row, unit.places.rows(".step"))
-    if any(not is_scheduler_name(name) for line in stepping for name in _STEPS.findall(line)):
-        return  # most files
-    if _OTHERWISE.search(text):
-        return
-    built = [
+    statements = [each for each in unit.statements() if isinstance(each, ast.Assign)]
+    left = [
         each
-        for each in unit.statements()
-        if isinstance(each, ast.Assign) and is_optimizer_class(_maker(each.value))
+        for each in statements
+        if _network(each.value) and f"{path_of(each.targets[0])}.step" not in text
     ]
-    if len(built) != 1 or not isinstance(built[0].targets[0], ast.Name):
+    if not left:
+        return  # most files
+    built = [each for each in statements if is_optimizer_class(_maker(each.value))]
+    if not _steps_are_of(unit, built) or _OTHERWISE.search(text):
         return
-    name, network = built[0].targets[0].id, _network(built[0].value)
-    if not network or any(is_used(each, {name}, set()) for each in parts_below(unit.source.tree)):
+    for each in left:
+        if each in built:
+            yield from _trained_without(program, each, built)
+
+
+def _steps_are_of(unit: Unit, built: list[ast.Assign]) -> bool:
+    """Is it known of each step whose it is: of one of these, by a scaler too, or a scheduler's?"""
+    names = {path_of(each.targets[0]) for each in built}
+    for line in map(unit.places.row, unit.places.rows(".step")):
+        steps = _STEPS.findall(line)
+        if len(steps) < line.count(".step("):
+            return False  # an item's: `optimizers[0].step()`
+        for owner, given in steps:
+            known = given if is_scaler_name(owner) else owner
+            if known not in names and not is_scheduler_name(owner):
+                return False
+    return True
+
+
+def _trained_without(
+    program: Program, made: ast.Assign, built: list[ast.Assign]
+) -> Iterator[Finding]:
+    """Yield the clear of the network that an optimizer is built over, if nothing else uses it."""
+    unit = program.main
+    name, network = path_of(made.targets[0]), _network(made.value)
+    if not name.isidentifier() or not network:
+        return
+    others = [ast.unparse(each.value) for each in built if each is not made]
+    if any(re.search(rf"\b{re.escape(network)}\b", each) for each in others):
+        return  # left over, where another one has these weights
+    if any(is_used(each, {name}, set()) for each in parts_below(unit.source.tree)):
         return
     for clear in _cleared_and_filled(unit, network):
         rule = BY_CODE["ZG203"]
@@ -67,8 +97,10 @@ def _maker(value: ast.AST) -> str:
 def _network(value: ast.AST) -> str:
     """Return net of `SGD(net.parameters(), …)`."""
     first = value.args[0] if isinstance(value, ast.Call) and value.args else None
-    path = path_of(first.func) if isinstance(first, ast.Call) else ""
-    return path.removesuffix(".parameters") if path.endswith(".parameters") else ""
+    func = first.func if isinstance(first, ast.Call) else None
+    if not isinstance(func, ast.Attribute) or func.attr != "parameters":
+        return ""
+    return path_of(func.value)
 
 
 def _cleared_and_filled(unit: Unit, network: str) -> Iterator[ast.Call]:

@@ -91,6 +91,6 @@ def _called_to_act(text: str) -> Iterator[str]:
 def _measures(name: str) -> bool:
     """Is it `body_fitting_loss` or `grad_norm`: what computes a number, and goes back no step?"""
     words = words_of(name)
-    return words[-1:] in (("loss",), ("norm",), ("norms",)) and not any(
+    return words[-1:] in (("loss",), ("norm",), ("norms",), ("penalty",)) and not any(
         word.startswith("back") for word in words
     )

@@ -24,6 +24,11 @@ _HARMLESS = frozenset(
 # methods that may be handed an optimizer, some of which give it back
 _NO_STEP = frozenset(("unscale_", "unscale", "prepare", "setup_optimizers", "prepare_optimizer"))
 _DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.Set)
+# who loads, shows, or sets the rate of what is cleared and filled elsewhere does not step it
+_BESIDE_STEPS = frozenset(
+    ("load", "restore", "resume", "checkpoint", "ckpt", "print", "rate", "len", "type")
+)
+_TRAINS = frozenset(("train", "trainer", "training", "learner", "fit", "step", "update", "engine"))
 
 
 class Handed(Enum):
@@ -38,7 +43,7 @@ class Handed(Enum):
 def handed_on(program: Program, node: Happening, steps: list[Happening]) -> Handed:
     """To whom is the optimizer given?
 
-    Functions of this file that a call was followed into have been read: they do not step it.
+    Functions of the project that a call was followed into have been read: they do not step it.
     """
     assert node.optimizer is not None
     tree = node.unit.source.tree
@@ -47,7 +52,12 @@ def handed_on(program: Program, node: Happening, steps: list[Happening]) -> Hand
     }
     statements = node.unit.statements()
     functions = node.unit.every_function()
-    followed = {each.name for each in functions if id(each) in program.called}
+    followed = {
+        each.name
+        for unit in program.units()
+        for each in unit.every_function()
+        if id(each) in program.called
+    }
     classes = {each.name for each in statements if isinstance(each, ast.ClassDef)}
     at = getattr(node.node, "lineno", 0)
     around = [
@@ -76,7 +86,7 @@ def handed_on(program: Program, node: Happening, steps: list[Happening]) -> Hand
         if not any(
             id(each) not in settled
             and not isinstance(each, kinds)
-            and is_used(each, {last_part(name)}, known)
+            and is_used(each, {last_part(name)}, known, trained=True)
             for name, inside in places
             if name
             for each in inside
@@ -143,8 +153,12 @@ def last_part(name: str) -> str:
     return name.rsplit(".", 1)[-1].split("@", 1)[0]
 
 
-def is_used(parent: ast.AST, words: set[str], followed: set[str]) -> bool:
-    """Does this node do something unknown with the optimizer directly inside it?"""
+def is_used(parent: ast.AST, words: set[str], followed: set[str], *, trained: bool = False) -> bool:
+    """Does this node do something unknown with the optimizer directly inside it?
+
+    Args:
+        trained: it is cleared and filled, so what is loaded into it is there to be stepped on.
+    """
     if isinstance(parent, ast.keyword):
         return False  # seen with its call
     named = [each for each in ast.iter_child_nodes(parent) if _is_named(each, words)]
@@ -155,7 +169,7 @@ def is_used(parent: ast.AST, words: set[str], followed: set[str]) -> bool:
     if isinstance(parent, ast.Attribute):
         return parent.attr not in _HARMLESS and not _is_named(parent, words)
     if isinstance(parent, ast.Call) and parent.func not in named:
-        return not _is_harmless(parent.func, followed)
+        return not _is_harmless(parent.func, followed, trained)
     return True
 
 
@@ -165,8 +179,11 @@ def _is_named(node: ast.AST, words: set[str]) -> bool:
     return loads and name in words and path_of(node) != "torch.optim"  # a name like a package's
 
 
-def _is_harmless(called: ast.expr, followed: set[str]) -> bool:
+def _is_harmless(called: ast.expr, followed: set[str], trained: bool) -> bool:
     name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")
     if name in followed or name in _NO_STEP or name.endswith("LR"):
         return True
-    return is_scheduler_name(name) or "save" in words_of(name)
+    words = words_of(name)
+    if is_scheduler_name(name) or "save" in words:
+        return True
+    return trained and not _BESIDE_STEPS.isdisjoint(words) and _TRAINS.isdisjoint(words)
