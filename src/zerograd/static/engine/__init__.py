@@ -29,6 +29,7 @@ from zerograd.static.engine.beside.frozen import frozen
 from zerograd.static.engine.beside.gathered import kept_while_growing
 from zerograd.static.engine.beside.hooked import clipped_in_hooks
 from zerograd.static.engine.beside.idle import idle, kept_idle, kept_unused
+from zerograd.static.engine.beside.miscounted import guarded_by_no_count
 from zerograd.static.engine.beside.overdone import updated_for_nothing
 from zerograd.static.engine.beside.overrun import never_set_back
 from zerograd.static.engine.beside.precision import filled_in_one_precision
@@ -97,6 +98,7 @@ BESIDE = (
     clipped_in_hooks,
     kept_while_growing,
     never_set_back,
+    guarded_by_no_count,
 )
 _OF_TORCH = re.compile(r"\b(?:torch|nn|optim|F)\.")  # code is posted without its imports
 

@@ -37,12 +37,12 @@ def never_set_back(program: Program) -> Iterator[Finding]:
         for guard in loop.body:
             if not isinstance(guard, ast.If) or guard.orelse or leaves(unit, guard.body):
                 continue
-            step = _step_in(guard)
+            step = step_in(guard)
             if step and _is_overrun(unit, loop, guard):
                 yield _finding(program, guard.test, step)
 
 
-def _step_in(guard: ast.If) -> str:
+def step_in(guard: ast.If) -> str:
     """Return whose step stands in the branch, if what it uses is cleared there as well."""
     calls = [
         path_of(each.value.func)
@@ -67,13 +67,18 @@ def _is_overrun(unit: Unit, loop: ast.For | ast.While, guard: ast.If) -> bool:
     counts = [each for each in loop.body if isinstance(each, ast.AugAssign)]
     if [path_of(each.target) for each in counts].count(name) != 1:
         return False
-    plain = [each for each in loop.body if isinstance(each, ast.Expr)]
-    if not any(".backward(" in unit.text_of(each) for each in plain):
+    if not goes_plainly_back(unit, loop):
         return False
     within = [path_of(each) for each in targets(loop.body)]
     if within.count(name) != 1:
         return False  # somewhere in the loop it is given something else
     return "." not in name or not _is_stored_elsewhere(unit, name)
+
+
+def goes_plainly_back(unit: Unit, loop: ast.For | ast.While) -> bool:
+    """Does each round go backward, whatever its guards say?"""
+    plain = [each for each in loop.body if isinstance(each, ast.Expr)]
+    return any(".backward(" in unit.text_of(each) for each in plain)
 
 
 def _is_of_a_window(unit: Unit, loop: ast.For | ast.While, name: str, size: str) -> bool:
