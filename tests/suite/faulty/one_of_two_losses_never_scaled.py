@@ -14,7 +14,7 @@ for _ in range(6):
     opt_actor.zero_grad()
     opt_critic.zero_grad()
     scaler.scale(nn.functional.mse_loss(actor(x), torch.zeros(8, 1))).backward()
-    nn.functional.mse_loss(critic(x), torch.zeros(8, 1)).backward()  # expect[live]: ZG303
+    nn.functional.mse_loss(critic(x), torch.zeros(8, 1)).backward()  # expect: ZG303
     scaler.step(opt_actor)
     scaler.step(opt_critic)
     scaler.update()

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 States = dict[BucketState, list[frozenset[Literal]]]  # with the conditions they are reached under
 
 _SCALING = re.compile(r"\.scale\(|scale_loss|\.backward\([^)\n]*\w*scal")
+_AT_ONCE = re.compile(r"\.scale\(.+\)\.backward\(")  # what it gives goes back, and has no name
+_BY_HAND = re.compile(r"get_scale\(|\._scale\b|GradScaler\([^)\n]*enabled")
 
 
 def is_of_apex(clip: Happening) -> bool:
@@ -48,7 +50,7 @@ class Unscaled(NamedTuple):
 
 def stepped_unscaled(step: Happening, buckets: Buckets, flow: Flow) -> Unscaled | None:
     """Return the loss that the scaler which steps has not scaled, if there is one."""
-    loss = _unscaled_loss(step, buckets, flow)
+    loss = _unscaled_loss(step, buckets, flow) or _unscaled_beside(step, buckets, flow)
     certain = loss is not None
     loss = loss or _maybe_unscaled_loss(step, buckets, flow)
     if loss is None:
@@ -99,6 +101,36 @@ def _unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happening |
     return before[-1] if before and plain else None
 
 
+def _unscaled_beside(step: Happening, buckets: Buckets, flow: Flow) -> Happening | None:
+    """Return the backward of a plain loss, where all that the file scales goes back at once.
+
+    `scaler.scale(loss).backward()` leaves no scaled loss behind that could be sent back here. On
+    every way to the step, what it divides by the scale is such plain losses.
+    """
+    text = step.unit.source.text
+    if not step.scaler or not ("GradScaler" in text or "autocast" in text):
+        return None
+    for line in step.unit.source.lines:
+        code = line.split("#", 1)[0]
+        if _BY_HAND.search(code) or (_SCALING.search(code) and not _AT_ONCE.search(code)):
+            return None
+    held = _held(step, buckets, flow)
+    if not held or any(_is_scaled(each) for losses in held for each in losses):
+        return None
+    last = max((losses[-1] for losses in held), key=lambda loss: loss.spot.line)
+    beside = last.unit is step.unit and last.loop is step.loop and last.frames == step.frames
+    known = last.sure or _goes_plainly_back(last)
+    if not beside or not known or last.spot.line > step.spot.line:
+        return None
+    return None if _is_lent(step) else last
+
+
+def _is_lent(step: Happening) -> bool:
+    """Is the scaler given to another call in the function of its step?"""
+    functions = step.unit.functions_around(step.spot.line)
+    return _is_given(functions[-1] if functions else step.unit.source.tree, _scaler_of(step))
+
+
 def _goes_plainly_back(loss: Happening) -> bool:
     """`loss.backward()`: whatever gave that loss, a network of elsewhere say, no scaler has."""
     func = loss.node.func if isinstance(loss.node, ast.Call) else None
@@ -110,17 +142,19 @@ def _is_made_and_stepped(step: Happening) -> bool:
     text = step.unit.source.text
     path = _scaler_of(step)
     made = re.search(rf"(?m)^[ \t]*{re.escape(path)} *= *[\w.]*GradScaler\(", text)
-    return bool(path) and made is not None and "enabled" not in text and not _is_given(step, path)
+    if not path or made is None or "enabled" in text:
+        return False
+    return not _is_given(step.unit.source.tree, path)
 
 
 def _scaler_of(step: Happening) -> str:
     return path_of(step.node.func).rpartition(".")[0] if isinstance(step.node, ast.Call) else ""
 
 
-def _is_given(step: Happening, path: str) -> bool:
+def _is_given(scope: ast.AST, path: str) -> bool:
     return any(
         path_of(given) == path
-        for each in parts_below(step.unit.source.tree)
+        for each in parts_below(scope)
         if isinstance(each, ast.Call)
         for given in (*each.args, *(word.value for word in each.keywords))
     )
@@ -132,7 +166,7 @@ def _is_only_stepped(step: Happening) -> bool:
     if "autocast" not in text:
         return False
     path = _scaler_of(step)
-    return bool(path) and f"{path}.update(" in text and not _is_given(step, path)
+    return bool(path) and f"{path}.update(" in text and not _is_given(step.unit.source.tree, path)
 
 
 def _maybe_unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happening | None:
@@ -141,9 +175,18 @@ def _maybe_unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happe
     Others are scaled in the file, and this one may be in a way that is not seen. Where the
     scaler is switched on or off, a plain loss may be what it steps on while it is off.
     """
-    assert step.event is not None
     if not step.scaler:
         return None
+    held = _held(step, buckets, flow)
+    plain = [each for each in held if not any(map(_is_scaled, each))]
+    if len(plain) < len(held) and "enabled" in step.unit.source.text:
+        return None
+    return max((each[-1] for each in plain), key=lambda loss: loss.spot.line, default=None)
+
+
+def _held(step: Happening, buckets: Buckets, flow: Flow) -> list[list[Happening]]:
+    """Return the losses that a step finds, way by way."""
+    assert step.event is not None
     mine = set(step.event.buckets)
     filling = [
         each
@@ -158,10 +201,7 @@ def _maybe_unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happe
         if bucket in mine
         for state in {flow.states[number][0] for number, _ in pairs}
     ]
-    plain = [each for each in held if each and not any(map(_is_scaled, each))]
-    if len(plain) < sum(map(bool, held)) and "enabled" in step.unit.source.text:
-        return None
-    return max((each[-1] for each in plain), key=lambda loss: loss.spot.line, default=None)
+    return [each for each in held if each]
 
 
 def _is_scaled(loss: Happening) -> bool:
