@@ -17,12 +17,15 @@ _ASKED = re.compile(r"\.(?:start|join)\(\)|\.(?:recv|remote)\(|\b(?:pool|executo
 def has_workers(unit: Unit, loop: str) -> bool:
     """May others go back for the step of a loop with this text?
 
-    They are asked in it, or begin elsewhere in the file and go back there, or out of sight.
+    They are asked in it, or begin elsewhere in the file and go back there, or out of sight. What is
+    neither written nor imported here is data: `mse_loss(outputs, target=labels)`.
     """
     if _ASKED.search(loop):
         return True
     written = {each.name: each for each in unit.functions_saying("def ")}
     return any(
-        name not in written or "backward" in unit.text_of(written[name])
+        "backward" in unit.text_of(written[name])
+        if name in written
+        else name in unit.imports or bool(unit.stars)
         for name in spawned_in(unit)
     )
