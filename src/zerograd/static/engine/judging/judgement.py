@@ -24,6 +24,7 @@ from zerograd.static.engine.flow.closures import repeats
 from zerograd.static.engine.identity.conditions import SYNC
 from zerograd.static.engine.identity.ir import Doubt, Happening, Loop
 from zerograd.static.engine.judging.absent import told_of_absence
+from zerograd.static.engine.judging.apart import Counts
 from zerograd.static.engine.judging.early import CLEAR_AFTER, CLEARED_LAST
 from zerograd.static.engine.judging.emptiness import NEEDS_CERTAINTY, is_open
 from zerograd.static.engine.judging.halfway import (
@@ -98,6 +99,7 @@ class Judgement(Leaks):
         super().__init__(program, buckets, flow, atoms)
         self._opposed = Opposed(buckets, flow)
         self._losses = LostLosses(buckets, flow, self._meetings)
+        self._counts_apart = Counts(program, buckets, flow, atoms)
         self._doubted = doubted  # the loop around it is assumed, and others may clear
         self._spelled: dict[frozenset[int], frozenset[Literal]] = {}  # by their numbers
         self._owed = Owed()
@@ -330,7 +332,8 @@ class Judgement(Leaks):
         ]
         verdicts = [
             replace(each, certain=True)
-            if each.rule.code == "ZG101" and self._is_only_added_to(node, held)
+            if each.rule.code == "ZG101"
+            and (self._is_only_added_to(node, held) or self._counts_apart.clear_more_rarely(node))
             else each
             for each in verdicts
         ]
