@@ -123,11 +123,12 @@ def _never_changed(unit: Unit, loop: ast.For | ast.While, name: str) -> int | No
     given = [
         each
         for each in statements_in(body)
-        if isinstance(each, ast.stmt) and any(_is(to, name) for to in targets([each]))
+        if isinstance(each, ast.Assign) and any(_is(to, name) for to in each.targets)
     ]
-    values = {_number(each.value) for each in given if isinstance(each, ast.Assign)}
-    plain = all(isinstance(each, ast.Assign) and each.lineno < loop.lineno for each in given)
-    return values.pop() if plain and len(values) == 1 else None
+    stored = [each for each in targets(body) if _is(each, name)]
+    values = {_number(each.value) for each in given}
+    before = all(each.lineno < loop.lineno for each in given)
+    return values.pop() if before and len(given) == len(stored) and len(values) == 1 else None
 
 
 def _is(node: ast.expr, name: str) -> bool:

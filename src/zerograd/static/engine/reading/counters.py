@@ -17,6 +17,8 @@ from zerograd.static.engine.text.switches import counts_up, is_kept_each_round, 
 if TYPE_CHECKING:
     from zerograd.static.engine.reading.program import Program
 
+_PROGRESS = frozenset(("tqdm", "trange", "tqdm_notebook", "track"))
+
 
 def counter_of(loop: Loop) -> tuple[str, int] | None:
     """Return a loop's counting variable and where it starts, if the loop counts."""
@@ -32,10 +34,9 @@ def counter_of(loop: Loop) -> tuple[str, int] | None:
 
 def _counted_by_its_head(target: ast.expr, call: ast.Call) -> tuple[str, int] | None:
     """Return what a loop's head counts, and from where."""
-    name = call.func.id if isinstance(call.func, ast.Name) else ""
-    if name in ("tqdm", "trange") and call.args and isinstance(call.args[0], ast.Call):
+    if _shows_progress(call) and call.args and isinstance(call.args[0], ast.Call):
         call = call.args[0]
-        name = call.func.id if isinstance(call.func, ast.Name) else ""
+    name = call.func.id if isinstance(call.func, ast.Name) else ""
     if name == "range" and isinstance(target, ast.Name):
         start: ast.expr = call.args[0] if len(call.args) > 1 else ast.Constant(0)
         return (target.id, start.value) if is_number(start) else None  # type: ignore[attr-defined]
@@ -49,6 +50,11 @@ def _counted_by_its_head(target: ast.expr, call: ast.Call) -> tuple[str, int] | 
     if isinstance(start, ast.BinOp) and isinstance(start.op, ast.Add):
         start = start.right  # `done + 1`: counted on from what was done before
     return (first.id, start.value) if is_number(start) else None  # type: ignore[attr-defined]
+
+
+def _shows_progress(call: ast.Call) -> bool:
+    """`tqdm(…)`, `tqdm.tqdm(…)`, `tqdm.notebook.tqdm(…)`: it gives what it is given."""
+    return path_of(call.func).rsplit(".", 1)[-1] in _PROGRESS
 
 
 def _moved_on(body: list[ast.stmt], name: str) -> int | None:
@@ -166,13 +172,13 @@ def _on_last(node: ast.expr, loop: Loop, program: Program, name: str, start: int
 def _length(loop: Loop) -> ast.expr | None:
     """Return how many rounds there are, as it is written: `n` of `range(n)`, else `len(data)`."""
     call = loop.over
-    if isinstance(call, ast.Call) and path_of(call.func) in ("tqdm", "trange") and call.args:
+    if isinstance(call, ast.Call) and _shows_progress(call) and call.args:
         call = call.args[0] if isinstance(call.args[0], ast.Call) else call
     if not isinstance(call, ast.Call) or not call.args or path_of(call.func) == "zip":
         return None
     if path_of(call.func) == "enumerate":
         data = call.args[0]
-        if isinstance(data, ast.Call) and path_of(data.func) in ("tqdm", "tqdm.tqdm") and data.args:
+        if isinstance(data, ast.Call) and _shows_progress(data) and data.args:
             data = data.args[0]
         return ast.Call(ast.Name("len", ast.Load()), [data], [])
     # counted from one, it is up to `n + 1`
