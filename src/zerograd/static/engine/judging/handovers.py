@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from zerograd.static.engine.text.words import is_scheduler_name, words_of
 
 if TYPE_CHECKING:
     from zerograd.static.engine.identity.ir import Happening
+    from zerograd.static.engine.identity.unit import Unit
     from zerograd.static.engine.reading.program import Program
 
 # what can be done with an optimizer that does not step it
@@ -77,7 +79,10 @@ def handed_on(program: Program, node: Happening, steps: list[Happening]) -> Hand
         places.append((node.optimizer.key, parts_of(tree)))
     listed = {id(each.iter) for each in statements if isinstance(each, ast.For)}
     stepped |= _overridden(program, node, around[-1]) if around else set()
+    stepped |= _given_back(node.unit, last_part(node.optimizer.key))
     settled = listed | stepped
+    if around:
+        followed |= _own_class(program, node, around[-1])
     for known, kinds, handed in (
         (followed, (), Handed.TO_NOBODY),
         (followed | classes, (), Handed.TO_A_CLASS),
@@ -130,6 +135,39 @@ def _overridden(program: Program, node: Happening, method: FunctionNode) -> set[
     return {id(part) for each in above if each is not None for part in parts_below(each)}
 
 
+def _own_class(program: Program, clear: Happening, method: FunctionNode) -> set[str]:
+    """Return the class of a clear, if no other file that clears may reach into its objects.
+
+    Whoever hands it an optimizer has it cleared and filled in the rounds of a loop that is seen:
+    the step is to be there as well.
+    """
+    unit, name = clear.unit, last_part(clear.name)
+    project = program.project
+    if clear.loop is None or clear.loop.pseudo:
+        return set()
+    if project is not None and project.around.is_named_by_clearers(unit.source, name):
+        return set()
+    return {each.node.name for each in unit.classes.values() if method in each.methods.values()}
+
+
+def _given_back(unit: Unit, name: str) -> set[int]:
+    """Return what functions give back with an optimizer that their callers call the same.
+
+    `return net, optimizer`, and `net, optimizer = build()`: there it is asked about as well.
+    """
+    found: set[int] = set()
+    for function in unit.functions_saying("return "):
+        given = [
+            each.value
+            for each in statements_in(function.body)
+            if isinstance(each, ast.Return) and isinstance(each.value, ast.Tuple)
+        ]
+        called = rf"(?m)^[^=\n]*\b{name}\b[^=\n]*= *(?:\w+\.)*{function.name}\("
+        if given and re.search(called, unit.source.text):
+            found |= set(map(id, given))
+    return found
+
+
 def _binds(function: FunctionNode, name: str) -> bool:
     """Is it a variable of the function's own? One of that name elsewhere is another."""
     return any(
@@ -161,6 +199,9 @@ def is_used(parent: ast.AST, words: set[str], followed: set[str], *, trained: bo
     """
     if isinstance(parent, ast.keyword):
         return False  # seen with its call
+    kept = trained and isinstance(parent, ast.Assign)
+    if kept and all(_ends_in(each, words) for each in parent.targets):  # type: ignore[attr-defined]
+        return False  # `self.optimizer = optimizer`: asked about under the same word
     named = [each for each in ast.iter_child_nodes(parent) if _is_named(each, words)]
     if isinstance(parent, ast.Call):
         named += [each.value for each in parent.keywords if _is_named(each.value, words)]
@@ -171,6 +212,10 @@ def is_used(parent: ast.AST, words: set[str], followed: set[str], *, trained: bo
     if isinstance(parent, ast.Call) and parent.func not in named:
         return not _is_harmless(parent.func, followed, trained)
     return True
+
+
+def _ends_in(target: ast.expr, words: set[str]) -> bool:
+    return path_of(target).rsplit(".", 1)[-1] in words
 
 
 def _is_named(node: ast.AST, words: set[str]) -> bool:
