@@ -89,8 +89,13 @@ def _called_to_act(text: str) -> Iterator[str]:
 
 
 def _measures(name: str) -> bool:
-    """Is it `body_fitting_loss` or `grad_norm`: what computes a number, and goes back no step?"""
+    """Is it `body_fitting_loss` or `grad_norm`: what computes a number, and goes back no step?
+
+    Or does it say how many rounds a window has: `gradient_accumulation_steps()`?
+    """
     words = words_of(name)
+    if words[-1:] in (("steps",), ("iters",)):
+        return any(word.startswith("accum") for word in words)
     return words[-1:] in (("loss",), ("norm",), ("norms",), ("penalty",)) and not any(
         word.startswith("back") for word in words
     )
