@@ -132,8 +132,11 @@ def _findings(program: Program) -> Outcome:
             )
     except TooLong:
         program.unresolved += 1  # what was found so far stands
+    told = {(each.rule.code, each.spot.line) for each in findings if each.certain}
     for rule in BESIDE:
-        findings.extend(each for each in rule(program) if each.spot not in program.told_of)
+        for each in rule(program):
+            if each.spot not in program.told_of and (each.rule.code, each.spot.line) not in told:
+                findings.append(each)
     findings.extend(never_stepped(program, findings))
     findings = slipped_into_a_branch(program, findings)
     findings.extend(backward_of_a_copy(program))

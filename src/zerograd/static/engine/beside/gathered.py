@@ -1,4 +1,4 @@
-"""ZG202: gradients of weights that are kept round by round, and cleared in none.
+"""ZG202: gradients of weights, or of an input, that are kept round by round, and cleared in none.
 
 `fisher[name] += p.grad ** 2`, or `grads.append([p.grad.clone() for p in net.parameters()])`, behind
 a backward in the same loop: from the second round on it is the sum of all losses so far. A function
@@ -138,7 +138,7 @@ class _Rounds:
             elif isinstance(used, ast.Attribute) and used.attr == "grad":
                 owner = network = path_of(used.value)
                 if isinstance(used.value, ast.Name):
-                    network = parameters.get(used.value.id, "")
+                    network = parameters.get(used.value.id) or self._leaf(used.value.id)
                 elif not network.endswith((".weight", ".bias")):
                     continue
             else:
@@ -146,6 +146,28 @@ class _Rounds:
             if network and network.split(".", 1)[0] not in self._anew:
                 found.append(Kept(used, owner))
         return found
+
+    def _leaf(self, name: str) -> str:
+        """Return the name of a tensor that is handed in, or is told to require a gradient.
+
+        One that the round hands to a function may be cleared there: `wipe(x)`.
+        """
+        unit, line = self._program.main, self._loop.lineno
+        calls = [
+            each.value for each in statements_in(self._loop.body) if isinstance(each, ast.Expr)
+        ]
+        if any(
+            isinstance(each, ast.Call) and any(path_of(given) == name for given in each.args)
+            for each in calls
+        ):
+            return ""
+        around = unit.functions_around(line)[-1:]
+        parts = [part for each in around for part in ast.walk(each.args)]
+        if any(isinstance(each, ast.arg) and each.arg == name for each in parts):
+            return name
+        told = rf"\b{name}\.requires_grad|\b{name} = .*requires_grad"
+        text = unit.text_of(around[0]) if around else unit.source.text
+        return name if re.search(told, text) else ""
 
     def _given_back(self, call: ast.Call) -> str:
         """Return the network whose gradients a function of the project gives back, all of them."""
