@@ -6,7 +6,8 @@
 A mutant is found if the checker gives an expected code at an expected line. One process takes
 one file at a time. `--shard 2/4` does a quarter of the files, and `--trials` keeps each mutant:
 `python -m benchmarks.accuracy.tables` joins such parts into one result, which is the same as
-that of one run, however the work was shared.
+that of one run, however the work was shared. `--ways further` breaks the loops in other ways than
+the ten that the page of figures tells of: for steps, scalers, clips and windows.
 """
 
 from __future__ import annotations
@@ -19,16 +20,19 @@ import time
 from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
 
+from benchmarks.accuracy.further import FURTHER
+from benchmarks.accuracy.mutations import MUTATIONS
 from benchmarks.accuracy.tables import shown, write
 from benchmarks.accuracy.trial import FileResult, Measurer
 from benchmarks.accuracy.worklist import Task, sampled, worklist
 
+WAYS = {"ten": MUTATIONS, "further": FURTHER}
 _measurer: Measurer | None = None  # of this process
 
 
-def _start(folder: Path, cache: Path | None, execute: bool) -> None:
+def _start(folder: Path, cache: Path | None, execute: bool, ways: str) -> None:
     global _measurer
-    _measurer = Measurer(folder, cache, execute=execute)
+    _measurer = Measurer(folder, cache, execute=execute, ways=WAYS[ways])
 
 
 def _measure(task: Task) -> FileResult:
@@ -65,6 +69,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--offset", type=int, default=0, help="the first of these, from 0")
     parser.add_argument("--shard", type=_shard, default=(1, 1), help="a part of these: 2/4")
     parser.add_argument("--no-execution", action="store_true", help="trust every mutant")
+    parser.add_argument("--ways", choices=sorted(WAYS), default="ten", help="in which to break")
     parser.add_argument("--only", default="", help="only repositories whose name contains this")
     return parser
 
@@ -97,7 +102,7 @@ def main() -> None:
     started = time.perf_counter()
     # Beside the corpus, not in /tmp: hard links do not cross file systems.
     with tempfile.TemporaryDirectory(prefix="accuracy-", dir=args.corpus.parent) as folder:
-        setup = (Path(folder), args.cache, not args.no_execution)
+        setup = (Path(folder), args.cache, not args.no_execution, args.ways)
         with ProcessPoolExecutor(args.jobs, initializer=_start, initargs=setup) as pool:
             tasks = worklist(args.corpus, pool, only=args.only)
             tasks = sampled(tasks, every=args.every, offset=args.offset)

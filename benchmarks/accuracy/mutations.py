@@ -23,7 +23,7 @@ from __future__ import annotations
 import ast
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from benchmarks.accuracy.edit import CannotEdit, Editor
 from benchmarks.accuracy.mutants import Mutant, Subject
@@ -50,7 +50,7 @@ def _mutation(kind: str) -> Callable[[Mutation], Mutation]:
     return register
 
 
-def _takes_closure(step: Act) -> bool:
+def takes_closure(step: Act) -> bool:
     assert step.call is not None
     names = [ast.unparse(a) for a in step.call.args] + [k.arg or "" for k in step.call.keywords]
     return any("closure" in n for n in names) or any(
@@ -58,13 +58,13 @@ def _takes_closure(step: Act) -> bool:
     )
 
 
-def _lines(acts: list[Act]) -> list[int]:
+def lines_of(acts: list[Act]) -> list[int]:
     """Return the lines at which these acts may be reported: statement or call."""
     found = {a.statement.lineno for a in acts}
     return sorted(found | {a.call.lineno for a in acts if a.call is not None})
 
 
-def _plain(clear: Act) -> bool:
+def plain(clear: Act) -> bool:
     return isinstance(clear.statement, ast.Expr) and clear.statement.value is clear.call
 
 
@@ -78,7 +78,7 @@ def _deleted(clears: list[Act], editor: Editor) -> list[list[str]]:
     return list(texts.values())
 
 
-def _kept(subject: Subject) -> list[str]:
+def kept(subject: Subject) -> list[str]:
     """Return the codes of gradients that were not cleared: one's own, or another's loss."""
     return ["ZG101", "ZG201"] if len(subject.owners) > 1 else ["ZG101"]
 
@@ -86,9 +86,9 @@ def _kept(subject: Subject) -> list[str]:
 def _step_lines(subject: Subject, owner: str) -> list[int]:
     """Return the step's lines; with a closure the backward inside it is as right."""
     steps = subject.steps(owner)
-    lines = _lines(steps)
-    if any(_takes_closure(s) for s in steps):
-        lines += _lines(subject.unit.of("backward"))
+    lines = lines_of(steps)
+    if any(takes_closure(s) for s in steps):
+        lines += lines_of(subject.unit.of("backward"))
     return lines
 
 
@@ -120,7 +120,7 @@ def one_clear_deleted(subject: Subject) -> Iterator[Mutant]:
             "one-of-two-clears-deleted",
             owner,
             editor,
-            _kept(subject),
+            kept(subject),
             _step_lines(subject, owner),
         )
 
@@ -132,7 +132,7 @@ def clear_between(subject: Subject) -> Iterator[Mutant]:
         clears, steps = subject.clears(owner), subject.steps(owner)
         if not clears or subject.has_foreign_clear(owner):
             continue
-        if not all(map(_plain, clears)) or any(_takes_closure(s) for s in steps):
+        if not all(map(plain, clears)) or any(takes_closure(s) for s in steps):
             continue
         editor = subject.editor()
         moved = _deleted(clears, editor)
@@ -158,15 +158,15 @@ def clear_hoisted(subject: Subject) -> Iterator[Mutant]:
         if shared is None or subject.has_foreign_clear(owner):
             continue
         loop, clears, steps = shared
-        if not all(_plain(c) and not bound_inside(loop, c.owner) for c in clears):
+        if not all(plain(c) and not bound_inside(loop, c.owner) for c in clears):
             continue
-        if any(_takes_closure(s) for s in steps):
+        if any(takes_closure(s) for s in steps):
             continue
         editor = subject.editor()
         for lines in _deleted(clears, editor):
             editor.insert_before(loop, lines)
         yield subject.mutant(
-            "clear-hoisted-before-loop", owner, editor, _kept(subject), _lines(steps)
+            "clear-hoisted-before-loop", owner, editor, kept(subject), lines_of(steps)
         )
 
 
@@ -176,7 +176,7 @@ def parentheses_dropped(subject: Subject) -> Iterator[Mutant]:
     for kind in ("clear", "step", "backward"):
         for act in subject.unit.of(kind):
             call = act.call
-            if call is None or not _plain(act):
+            if call is None or not plain(act):
                 continue
             if call.args or (call.keywords and kind == "step"):
                 continue
@@ -196,7 +196,7 @@ def parentheses_dropped(subject: Subject) -> Iterator[Mutant]:
                 f"{kind} {act.owner}",
                 editor,
                 ["ZG103"],
-                [*_lines([act]), call.end_lineno],
+                [*lines_of([act]), call.end_lineno],
             )
             break
 
@@ -207,7 +207,7 @@ def step_guarded(subject: Subject) -> Iterator[Mutant]:
     for owner in subject.owners:
         steps = subject.steps(owner)
         shared = shared_loop(subject, owner)
-        if shared is None or len(steps) != 1 or _takes_closure(steps[0]):
+        if shared is None or len(steps) != 1 or takes_closure(steps[0]):
             continue
         loop, clears, _ = shared
         step = steps[0]
@@ -231,7 +231,7 @@ def step_guarded(subject: Subject) -> Iterator[Mutant]:
                 wrapped.append(following)
             count = counter(loop, editor)
             editor.wrap(wrapped, f"if {count} % {PERIOD} == 0:")
-            lines: list[int | str] = [*_lines(clears)]
+            lines: list[int | str] = [*lines_of(clears)]
         else:
             same = [c for c in clears if subject.at[c.statement].owner is guard]
             # With its backward under the guard too, the clear may run as often as it likes.
@@ -239,7 +239,7 @@ def step_guarded(subject: Subject) -> Iterator[Mutant]:
             backwards = [b for b in subject.unit.of("backward") if loop in b.loops]
             is_window = "%" in ast.unparse(guard.test) and not guard.orelse
             is_window = is_window and not any(b.statement in inside for b in backwards)
-            if len(same) != len(clears) or not is_window or not _plain(clears[0]):
+            if len(same) != len(clears) or not is_window or not plain(clears[0]):
                 continue
             if subject.common_child(step.statement, clears[0].statement) is None:
                 continue
@@ -250,7 +250,7 @@ def step_guarded(subject: Subject) -> Iterator[Mutant]:
         yield subject.mutant("step-guarded-clear-not", owner, editor, ["ZG501"], lines)
 
 
-def _only_measures(clip: Act) -> bool:
+def only_measures(clip: Act) -> bool:
     """Is the limit None or infinite? Then the norm is asked for, and nothing is clipped."""
     call = clip.call
     assert call is not None
@@ -265,7 +265,7 @@ def unscale_deleted(subject: Subject) -> Iterator[Mutant]:
     clips = [
         clip
         for clip in subject.unit.of("clip")
-        if not _only_measures(clip)
+        if not only_measures(clip)
         for unscale in unscales
         if unscale.statement.lineno < clip.statement.lineno
         and subject.common_child(clip.statement, unscale.statement) is not None
@@ -276,7 +276,7 @@ def unscale_deleted(subject: Subject) -> Iterator[Mutant]:
     for unscale in unscales:
         editor.delete(unscale.statement)
     yield subject.mutant(
-        "unscale-deleted-before-clip", unscales[0].owner, editor, ["ZG301"], _lines(clips)
+        "unscale-deleted-before-clip", unscales[0].owner, editor, ["ZG301"], lines_of(clips)
     )
 
 
@@ -296,7 +296,7 @@ def update_deleted(subject: Subject) -> Iterator[Mutant]:
     editor = subject.editor()
     for update in updates:
         editor.delete(update.statement)
-    yield subject.mutant("update-deleted", updates[0].owner, editor, ["ZG302"], _lines(steps))
+    yield subject.mutant("update-deleted", updates[0].owner, editor, ["ZG302"], lines_of(steps))
 
 
 @_mutation("step-before-backward")
@@ -304,7 +304,7 @@ def step_before_backward(subject: Subject) -> Iterator[Mutant]:
     """Move the step in front of the backward it belongs to."""
     for owner in subject.owners:
         steps = subject.steps(owner)
-        if len(steps) != 1 or _takes_closure(steps[0]) or not _plain(steps[0]):
+        if len(steps) != 1 or takes_closure(steps[0]) or not plain(steps[0]):
             continue
         step = steps[0]
         floor = max(
@@ -346,7 +346,7 @@ def clear_in_branch(subject: Subject) -> Iterator[Mutant]:
         if shared is None or subject.has_foreign_clear(owner):
             continue
         loop, clears, steps = shared
-        if len(clears) != 1 or not _plain(clears[0]) or any(_takes_closure(s) for s in steps):
+        if len(clears) != 1 or not plain(clears[0]) or any(takes_closure(s) for s in steps):
             continue
         clear = clears[0].statement
         if guard_between(subject, clear, loop) is not None:
@@ -378,12 +378,14 @@ def clear_in_branch(subject: Subject) -> Iterator[Mutant]:
                 condition = f"{counter(loop, editor)} % 2 == 0"
             editor.wrap([clear], f"if {condition}:")
             detail = f"{owner} under `if {condition}`"
-        yield subject.mutant("clear-in-one-branch", detail, editor, _kept(subject), _lines(steps))
+        yield subject.mutant("clear-in-one-branch", detail, editor, kept(subject), lines_of(steps))
 
 
-def mutate(subject: Subject) -> Iterator[Mutant | tuple[str, str]]:
+def mutate(
+    subject: Subject, ways: Mapping[str, Mutation] = MUTATIONS
+) -> Iterator[Mutant | tuple[str, str]]:
     """Yield every mutant of a unit, or (kind, reason) where a clean edit is impossible."""
-    for kind, mutation in MUTATIONS.items():
+    for kind, mutation in ways.items():
         try:
             yield from mutation(subject)
         except CannotEdit as reason:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from benchmarks.accuracy.further import FURTHER
 from benchmarks.accuracy.misses import write_misses
 from benchmarks.accuracy.mutations import MUTATIONS
 from benchmarks.accuracy.trial import FileResult, Trial
@@ -38,10 +39,9 @@ def trials_of(files: Iterable[FileResult]) -> Iterator[Trial]:
 
 def table(trials: list[Trial]) -> dict[str, Row]:
     """Return one row for each kind of mutation, and one for all."""
-    return {kind: _row([t for t in trials if kind in (t.kind, "all")]) for kind in _KINDS}
-
-
-_KINDS = [*MUTATIONS, "all"]
+    ways = FURTHER if any(t.kind in FURTHER for t in trials) else MUTATIONS
+    kinds = [*ways, "all"]
+    return {kind: _row([t for t in trials if kind in (t.kind, "all")]) for kind in kinds}
 
 
 def _row(trials: list[Trial]) -> Row:

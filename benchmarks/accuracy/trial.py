@@ -13,7 +13,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -21,7 +21,7 @@ from typing import Any
 
 from benchmarks.accuracy.checkers import Said, zerograd
 from benchmarks.accuracy.mutants import Mutant, Subject
-from benchmarks.accuracy.mutations import mutate
+from benchmarks.accuracy.mutations import MUTATIONS, Mutation, mutate
 from benchmarks.accuracy.training_code import Unit, find_units, read_source
 from benchmarks.accuracy.verdict import Verdicts, chain_of
 from benchmarks.accuracy.worklist import Task
@@ -150,7 +150,15 @@ def _change(before: str, after: str) -> str:
 class Measurer:
     """Measures one file after another in one process."""
 
-    def __init__(self, folder: Path, cache: Path | None, *, execute: bool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        cache: Path | None,
+        *,
+        execute: bool,
+        ways: Mapping[str, Mutation] = MUTATIONS,
+    ) -> None:
+        self._ways = ways
         self._workplace = Workplace(folder)
         self._cache = cache
         self._execute = execute
@@ -170,7 +178,7 @@ class Measurer:
         original: list[Said] | None = None
         units = find_units(text, path)
         for number in task.units:
-            for mutant in mutate(Subject(text, units[number])):
+            for mutant in mutate(Subject(text, units[number]), self._ways):
                 if isinstance(mutant, tuple):
                     result.refused.append(mutant)
                     continue
