@@ -285,6 +285,8 @@ def _unseen_method(
             return Arguments([Tensor(frozenset((base.path,)), sure=False), computed], {}).computed()
         if arguments.all() and is_network_name(base.path):
             return forward(frame, frozenset((base.path,)), arguments)
+        if arguments.all() and not frame.bare and frame.program.is_network(base.path):
+            return Tensor(frozenset((base.path,)), sure=False)  # zs = flow.rsample(x)
         return NOTHING
     if isinstance(base, Instance) and not frame.program.is_module(base.cls):
         return arguments.computed()
