@@ -19,6 +19,12 @@ _TAKEN = re.compile(
 # Where it stays in its place: averaged over ranks, for a step of its own.
 _BETWEEN_RANKS = re.compile(r"(?:reduce|broadcast)\w*\([\w.]*$")
 
+# A list of them that is zeroed at once is a clear: `grads = [...]`, `_foreach_zero_(grads)`.
+_ZEROED = re.compile(
+    r"(\w+) = \[.*\.grad\b.*\]\s+(?:if \1:\s+)?(?:torch\.)?_foreach_zero_\(\1\)"
+    r"|_foreach_zero_\(\[.*\]\)"
+)
+
 # A method of the optimizer's own that keeps them.
 _KEPT = re.compile(r"\.(?:aggregate|accumulate|collect|gather|store|save|keep|cache|push)\w*_grad")
 
@@ -45,6 +51,8 @@ def _function_of(node: Happening) -> str:
 
 def takes(text: str) -> bool:
     """Does code read some gradient, and not only ask for it or clear it?"""
+    if "_foreach_zero_" in text:
+        text = _ZEROED.sub("", text)
     at = text.find(".grad")
     while at >= 0:
         start = at  # of the word before it

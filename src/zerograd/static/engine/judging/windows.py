@@ -266,7 +266,7 @@ def _divides(step: Happening) -> bool:
     around = step.unit.functions_around(step.node.lineno)[-1:]  # type: ignore[attr-defined]
     called = "".join(map(step.unit.text_of, around))
     if called not in text and text not in called:
-        text += called
+        text += f"\n{called}"
     for shown in set(_SHOWN.findall(text)):
         text = re.sub(rf"\b{shown}\s*/", "", text)
     return _DIVIDES.search(text) is not None
