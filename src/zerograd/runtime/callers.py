@@ -27,6 +27,10 @@ MOST_FRAMES = 16
 _Loop = ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.GeneratorExp
 _ASKS_FOR_THE_WINDOW = re.compile(r"accumulat|sync_grad", re.IGNORECASE)
 
+_ASKS_FOR_A_GRADIENT = re.compile(r"\w+\.grad( is not None)?")
+# what comes in each turn of the loop around it, clears among them
+_PLAIN = (ast.With, ast.AsyncWith, ast.Expr, ast.Assign, ast.Delete)
+
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -148,18 +152,32 @@ def is_in_every_turn(clear: Spot, fill: Spot) -> bool:
     """
     if clear.path != fill.path or clear.cell != fill.cell:
         return False
-    around = nodes_at(clear)
-    nested = [node for node in around if isinstance(node, ast.stmt)]
-    loops = [node for node in nested if isinstance(node, (ast.For, ast.AsyncFor))]
+    nested = [node for node in nodes_at(clear) if isinstance(node, ast.stmt)]
+    loops = [
+        node
+        for node in nested
+        if isinstance(node, (ast.For, ast.AsyncFor)) and not _is_over_parameters(node)
+    ]
     if not loops or not loops[-1].lineno <= fill.line <= (loops[-1].end_lineno or 0):
         return False
     inner = nested[nested.index(loops[-1]) + 1 :]
-    if not all(isinstance(node, (ast.With, ast.AsyncWith, ast.Expr)) for node in inner):
+    if not all(isinstance(node, _PLAIN) or _is_for_each_gradient(node) for node in inner):
         return False
     return not any(
         isinstance(node, (ast.Continue, ast.Break)) and node.lineno < clear.line
         for node in ast.walk(loops[-1])
     )
+
+
+def _is_for_each_gradient(node: ast.stmt) -> bool:
+    """Does it go through what is there: a loop over parameters, `if p.grad is not None`?"""
+    if isinstance(node, ast.If):
+        return _ASKS_FOR_A_GRADIENT.fullmatch(ast.unparse(node.test)) is not None
+    return _is_over_parameters(node)
+
+
+def _is_over_parameters(node: ast.stmt) -> bool:
+    return isinstance(node, ast.For) and "param" in ast.unparse(node.iter)
 
 
 def has_remainder(test: ast.expr) -> bool:
