@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from benchmarks.agreement.draft import OVERFLOW
 from benchmarks.agreement.live import Run, Surroundings, run, surroundings
 from benchmarks.agreement.same import Said, sameness
-from zerograd.lifecycle.rule import Witness
+from zerograd.lifecycle.rule import Severity, Witness
 from zerograd.lifecycle.window import SURE_OF_NO_GUARD
-from zerograd.rules import ALL_RULES
+from zerograd.rules import ALL_RULES, BY_CODE
 from zerograd.runtime.ledger import SURE_OF_A_WINDOW
 from zerograd.static.check import Asked, Checker
 
@@ -319,11 +319,18 @@ def _is_covered(said: Said, read: list[Said], seen: Iterable[Said]) -> bool:
     """
     if said.code == "ZG401":
         return _is_of_one_clear(said, read, seen)
+    if said.code in NOTES and any(_waits_for(each, said) for each in seen):
+        return True
     worse = WORSE if said.code in NOTES else COVERING.get(said.code, frozenset())
     return any(
         other.code in worse and (said.line in other.lines or said.owner == other.owner)
         for other in (*read, *seen)
     )
+
+
+def _waits_for(each: Said, note: Said) -> bool:
+    """Has the run told an error of the same line? Then it leaves a note there out."""
+    return each.line == note.line and BY_CODE[each.code].severity is Severity.ERROR
 
 
 def _is_of_one_clear(said: Said, read: list[Said], seen: Iterable[Said]) -> bool:

@@ -109,6 +109,27 @@ Trainer().train(loader)
     assert not result.disagreements
 
 
+def test_a_note_that_waits_for_a_fault_of_the_same_line_is_no_disagreement() -> None:
+    result = compare("""\
+import torch
+import torch.nn as nn
+scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+net = nn.Linear(4, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+for epoch in range(5):
+    for i, x in enumerate(loader):
+        scaler.scale(net(x).sum() / 2).backward()
+        if (i + 1) % 2 == 0:
+            scaler.step(opt)
+            scaler.update()
+            opt.zero_grad()
+    scaler.unscale_(opt)
+""")
+    assert [(each.code, each.line) for each in result.seen] == [("ZG303", 10)]
+    assert [(each.code, each.line) for each in result.covered] == [("ZG502", 10)]
+    assert not result.disagreements
+
+
 def test_the_same_seed_gives_the_same_program() -> None:
     assert generate(7) == generate(7)
     assert generate(7).text != generate(8).text
