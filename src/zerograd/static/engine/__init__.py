@@ -82,7 +82,6 @@ BESIDE = (
     forgotten,
     flushed_otherwise,
     withheld,
-    frozen,
     unupdated,
     clipped_past,
     tail_unupdated,
@@ -137,6 +136,7 @@ def _findings(program: Program) -> Outcome:
         for each in rule(program):
             if each.spot not in program.told_of and (each.rule.code, each.spot.line) not in told:
                 findings.append(each)
+    findings.extend(frozen(program, findings))
     findings.extend(never_stepped(program, findings))
     findings = slipped_into_a_branch(program, findings)
     findings.extend(backward_of_a_copy(program))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from zerograd.lifecycle.findings import Finding, TrailStep
@@ -51,8 +51,17 @@ class Made(NamedTuple):
     node: ast.Assign
 
 
-def frozen(program: Program) -> Iterator[Finding]:
-    """Yield where this file freezes all that one of its optimizers holds."""
+def frozen(program: Program, told: Collection[Finding]) -> Iterator[Finding]:
+    """Yield where this file freezes all that one of its optimizers holds.
+
+    Args:
+        told: what was found already; whose step is known to find nothing is told there.
+    """
+    spoken = {each.owner for each in told if each.rule.code == "ZG401" and each.certain}
+    yield from (each for each in _frozen(program) if each.owner not in spoken)
+
+
+def _frozen(program: Program) -> Iterator[Finding]:
     unit = program.main
     text = unit.source.text
     if "requires_grad" not in text or ".step(" not in text or _THAWED.search(text):
