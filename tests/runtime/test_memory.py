@@ -48,6 +48,7 @@ BOUNDS = (
     (ledger, "MOST_FOUND"),
     (ledger, "MOST_PLACES"),
     (memo, "MOST_EDGES"),
+    (memo, "MOST_SITES"),
     (rounds, "MOST_RINGS"),
     (scaling, "MOST_SCALERS"),
     (steps, "MOST_SITES"),

@@ -31,42 +31,43 @@ _MEASURES = frozenset(
 def uses_gradients() -> bool:
     """Is `.grad` read around the call that goes on, other than to measure, test or change it?
 
-    Asked of all files of the user's that are loaded, and of those of libraries that
-    the user's code on the way here names.
+    Asked of the files on the way here, of the user's files that these name, and those name in
+    turn, and of the libraries' files that one of them names. What else is loaded, another
+    project's module say, is no code of this loop.
     """
     return any(map(_uses_gradients, _files()))
 
 
 def _files() -> Iterator[str]:
     seen: set[str] = set()
+    waiting: list[dict[str, object]] = []
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         path = frame.f_code.co_filename
         if kind_of_is_user(path) and path not in seen:
             seen.add(path)
+            waiting.append(frame.f_globals)
             yield path
-            for other in _named(frame.f_globals):
-                if other not in seen and not kind_of_is_machinery(other):
-                    seen.add(other)
-                    yield other
         frame = frame.f_back
-    for module in list(sys.modules.values()):
-        path = getattr(module, "__file__", None) or ""
-        if path.endswith(".py") and path not in seen and kind_of_is_user(path):
-            seen.add(path)
-            yield path
+    for names in waiting:  # grows as it goes
+        for path, others in _named(names):
+            if path and path not in seen and not kind_of_is_machinery(path):
+                seen.add(path)
+                if kind_of_is_user(path):
+                    waiting.append(others)
+                yield path
 
 
-def _named(variables: dict[str, object]) -> Iterator[str]:
-    """Yield the files of the modules, functions and classes that are named there."""
+def _named(variables: dict[str, object]) -> Iterator[tuple[str, dict[str, object]]]:
+    """Yield files and variables of the modules, functions and classes that are named there."""
     for value in list(variables.values())[:MOST_NAMES]:
         kind = type(value)  # and not what the value says of itself, which may be code
         if kind is FunctionType:
-            yield value.__code__.co_filename  # type: ignore[attr-defined]
-        elif kind is ModuleType:
-            yield vars(value).get("__file__") or ""
-        elif isinstance(value, type):
-            yield getattr(sys.modules.get(value.__module__), "__file__", None) or ""
+            yield value.__code__.co_filename, value.__globals__  # type: ignore[attr-defined]
+        of_module = kind is FunctionType or isinstance(value, type)  # under a decorator too
+        module = sys.modules.get(str(value.__module__)) if of_module else value
+        if type(module) is ModuleType:
+            yield vars(module).get("__file__") or "", vars(module)
 
 
 _answers: dict[tuple[str, int], bool] = {}

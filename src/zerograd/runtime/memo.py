@@ -20,6 +20,7 @@ from zerograd.lifecycle.summary import LONG
 from zerograd.lifecycle.window import Window
 
 MOST_EDGES = 4_096  # past that the memory starts anew; a loop needs a dozen
+MOST_SITES = 1_024  # of a round that comes to no step: past that it is forgotten where it began
 _STEPS = (EventKind.STEP, EventKind.STEP_SKIPPED)
 _STARTS = (EventKind.BACKWARD, EventKind.CLEAR)
 
@@ -191,7 +192,8 @@ class Memo:
         _, sites, stepped = before.snapshot
         site = _Site.of(symbol)
         new_round = stepped and _begins_turn(symbol, site, sites)
-        sites = frozenset({site}) if new_round else sites | {site}
+        begins = new_round or len(sites) >= MOST_SITES
+        sites = frozenset({site}) if begins else sites | {site}
         stepped = event.kind in _STEPS or (stepped and not new_round)
         # Windows of one micro-batch have no tail; the rest of an epoch must be counted.
         counted = window if window is not None and window.size != 1 and not event.leaf else None
