@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from zerograd import watch  # noqa: E402
+from zerograd import watch
 
 FOLLOWED = """
     import copy

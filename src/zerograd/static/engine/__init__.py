@@ -57,6 +57,7 @@ from zerograd.static.engine.judging.judgement import Judgement
 from zerograd.static.engine.judging.leftover import left_over
 from zerograd.static.engine.judging.mistaken import told_as_one
 from zerograd.static.engine.judging.nameless import without_nameless
+from zerograd.static.engine.judging.outlived import outlived
 from zerograd.static.engine.judging.passed import told_once
 from zerograd.static.engine.judging.poisoned import poisoned
 from zerograd.static.engine.judging.unused import unused
@@ -199,6 +200,7 @@ def _judge(program: Program, root: Root) -> list[Finding]:
         *poisoned(program, buckets, flow, atoms),
         *left_over(buckets, flow, program.entrances),
         *doubled(buckets, flow, atoms),
+        *outlived(root.block, nodes, buckets),
     ]
     return [*found, *wasted(buckets, flow, found)]
 

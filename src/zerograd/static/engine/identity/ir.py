@@ -146,6 +146,27 @@ class Reset(Node):
         self.buckets: tuple[str, ...] = ()
 
 
+class Made(Node):
+    """A network, or an optimizer over networks, is made: another one than had its key before."""
+
+    __slots__ = ("before", "holds", "key", "node", "unit")
+
+    def __init__(
+        self,
+        key: str,
+        *,
+        holds: frozenset[str] = frozenset(),
+        before: frozenset[str] = frozenset(),
+        unit: Unit | None = None,
+        node: ast.AST | None = None,
+    ) -> None:
+        self.key = key
+        self.holds = holds  # keys of what an optimizer is made over; none of a network's
+        self.before = before  # keys of the networks that it takes the place of
+        self.unit = unit  # the module it is written in, of a network
+        self.node = node
+
+
 class Haze(Node):
     """A call that cannot be seen. `whole`: it has the optimizer, so all may have happened.
 
@@ -307,8 +328,10 @@ PAUSE = Pause()
 BREAK, CONTINUE, RETURN, RAISE = (Jump(how) for how in ("break", "continue", "return", "raise"))
 
 
-_SIMPLE = frozenset[type[Node]]((Happening, Haze, Reset, Jump, Pause))  # nothing stands inside
-_ACTING = (Happening, Haze, Reset, Scope)  # a scope is kept only if something happens in it
+_SIMPLE = frozenset[type[Node]](
+    (Happening, Haze, Reset, Made, Jump, Pause)
+)  # nothing stands inside
+_ACTING = (Happening, Haze, Reset, Made, Scope)  # a scope is kept only if something happens in it
 
 
 def has_effect(block: Block) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zerograd.static.engine.identity.definitions import Class, Function, Instance
-from zerograd.static.engine.identity.ir import Doubt, Reset
+from zerograd.static.engine.identity.ir import Doubt, Made, Reset
 from zerograd.static.engine.identity.progress import Progress
 from zerograd.static.engine.identity.ties import Ties
 from zerograd.static.engine.identity.values import (
@@ -51,6 +51,8 @@ class Naming(Ties, Progress):
         self._made = 0
         self._unnamed: set[str] = set()
         self._holders: set[str] = set()  # provisional keys of networks made from networks
+        self._heirs: set[str] = set()  # of these, made from some that have a name of their own
+        self.copied: dict[str, frozenset[str]] = {}  # networks: what each was copied from
         self._owned: dict[str, frozenset[str]] = {}  # an optimizer's key: what it holds
         self._optimizers: set[str] = set()  # keys of those that were made here and given a name
         self.typical: set[str] = set()  # keys of what stands for many, made in one round each
@@ -65,6 +67,11 @@ class Naming(Ties, Progress):
         if self.repeating:
             self.typical.add(key)
         return key
+
+    def is_new(self, value: Module | Instance) -> bool:
+        """Was it made just now, and of no other network?"""
+        of_others = isinstance(value, Instance) and value.held
+        return value.key in self._unnamed and value.key not in self._heirs and not of_others
 
     def keep(self, value: Value) -> None:
         """Remember that what is put somewhere lives on when its name is given to another."""
@@ -126,6 +133,8 @@ class Naming(Ties, Progress):
         for known in (self.typical, self._living):
             if before in known:
                 known.add(value.key)
+        if before in self.copied:
+            self.copied[value.key] = self.copied.pop(before)
         if before in self.frozen:  # `head = nn.Linear(4, 1).requires_grad_(False)`
             self.frozen |= {value.key}
         self._reset(frame, value)
@@ -170,5 +179,7 @@ class Naming(Ties, Progress):
         if isinstance(value, Optimizer):
             if value.keys is None:
                 frame.emit(Reset(frozenset((f"?{value.key}",))))
+            else:
+                frame.emit(Made(value.key, holds=value.keys))
         elif isinstance(value, Module | Leaf | Instance):
             frame.emit(Reset(frozenset((value.key,))))

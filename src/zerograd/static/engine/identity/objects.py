@@ -99,7 +99,20 @@ class Objects(Naming, ABC):
         module = Module(self._provisional("module"))
         if arguments is not None and self.holds(arguments):
             self._holders.add(module.key)
+            if not all(self._is_nameless(each) for each in arguments.leaves()):
+                self._heirs.add(module.key)
         return module
+
+    def new_copy(self, of: Value) -> Module:
+        module = self.new_module()
+        self.copied[module.key] = keys_of(of)
+        return module
+
+    def _is_nameless(self, value: Value) -> bool:
+        """Is it a part that was made for what it is handed to, or no network at all?"""
+        if isinstance(value, (Module, Instance)):
+            return value.key in self._unnamed and value.key not in self._heirs
+        return not self.holds(Arguments([value], {}))
 
     def holds(self, arguments: Arguments) -> bool:
         """May what is made from these arguments hold one of the networks of the program?"""

@@ -253,14 +253,29 @@ def _is_surely_empty(step: Happening, buckets: Buckets, program: Program) -> boo
         return False  # a method of the network may have given what that loss is made of
     if not any(_fills(each, mine) for each in backwards):
         # Of code that runs, that is more often a loss that was not understood than one that
-        # trains another network; one through the network itself, which is frozen, was.
+        # trains another network; one through the network itself, which is frozen, or through
+        # a copy of it, was.
         through = frozenset[str]().union(*(each.through for each in backwards))
-        if not any(touches(key, bucket) for key in through for bucket in mine):
+        copied = _copied(through, buckets, program)
+        if not any(touches(key, bucket) for key in through | copied for bucket in mine):
             return False
         before = backwards
     else:
         before = [each for each in order if _comes_before(each, step, mine)]
     return all(each.sure and each.through and each.through <= program.made for each in before)
+
+
+def _copied(keys: frozenset[str], buckets: Buckets, program: Program) -> frozenset[str]:
+    """Return what these were copied from, if no gradients are handed from the one to the other."""
+    given = [each for each in buckets.happenings if each.kind is EventKind.ASSIGN]
+    return frozenset(
+        of
+        for key in keys
+        for of in program.copied.get(key, ())
+        if not any(
+            touches(key, one) for each in given for one in (*(each.keys or ()), *each.lender)
+        )
+    )
 
 
 def _fills(backward: Happening, mine: set[str]) -> bool:

@@ -11,6 +11,7 @@ from zerograd.static.engine.identity.definitions import Function, Instance
 from zerograd.static.engine.identity.frame import Frame, path_of
 from zerograd.static.engine.identity.ir import (
     Haze,
+    Made,
     Reset,
 )
 from zerograd.static.engine.identity.keepers import keep, take_parameters
@@ -74,11 +75,32 @@ def assign(frame: Frame, node: ast.Assign) -> None:
             value = _optimizer_over(frame, node.value) or value
             unseen = value in UNSEEN
     made = unseen or isinstance(value, Module)
+    anew = _is_made_anew(frame, value, node.value)
     for target in node.targets:
         if not _stays(frame, target, value, node.value):
+            before = _networks_of(frame, target) if anew else frozenset[str]()
             _store(frame, node, target, value, node.value)
             if made and (node.value.args or node.value.keywords) and path_of(target):
                 _derive(frame, target, node.value)
+            if anew:
+                for key in _networks_of(frame, target):
+                    frame.emit(Made(key, before=before | {key}, unit=frame.unit, node=node))
+
+
+def _is_made_anew(frame: Frame, value: Value, made: ast.Call) -> bool:
+    """Is it a network of its own that no other one is part of, made just here?"""
+    program = frame.program
+    if value is MADE:
+        return path_of(made.func).rsplit(".", 1)[-1][:1].isupper()
+    if isinstance(value, Instance) and not program.is_module(value.cls):
+        return False
+    return isinstance(value, Module | Instance) and program.is_new(value)
+
+
+def _networks_of(frame: Frame, target: ast.expr) -> frozenset[str]:
+    """Return the networks that a name or an attribute stands for now."""
+    value = peek(frame, target) if isinstance(target, ast.Name | ast.Attribute) else NOTHING
+    return keys_of(value) if isinstance(value, Named | Module | Instance) else frozenset()
 
 
 def _become_part(frame: Frame, target: ast.expr, name: str, value: Value) -> None:

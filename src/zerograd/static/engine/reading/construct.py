@@ -374,7 +374,7 @@ def _copied(frame: Frame, dotted: str, arguments: Arguments) -> Value:
     """A copy is another network: training one does not touch the other."""
     value = arguments.first()
     if isinstance(value, Module | Instance | Named | Leaf):
-        return frame.program.new_module()
+        return frame.program.new_copy(value)
     return value
 
 
