@@ -62,6 +62,8 @@ SPLITS = {  # name in the corpus -> folder
     "eighteenth-development": "eighteenth_dev",
     "nineteenth-development": "nineteenth_dev",
     "nineteenth-held-out": "nineteenth_held_out",
+    "twentieth-development": "twentieth_dev",
+    "twentieth-held-out": "twentieth_held_out",
 }
 
 
