@@ -7,34 +7,25 @@ who looks at `.grad` leaves no trace. So the source must show that nobody does.
 from __future__ import annotations
 
 import ast
-import re
+import linecache
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import Event, Spot
 from zerograd.lifecycle.findings import explain
+from zerograd.lifecycle.looking import looks, sees_each_backward
 from zerograd.lifecycle.state import BucketState, Contribution, Drop
 from zerograd.lifecycle.window import Counts
 from zerograd.rules.lost_gradient import RULE
 from zerograd.runtime.buckets import Bucket
 from zerograd.runtime.hand_work import function_around, parsed
+from zerograd.runtime.in_sight import files
 from zerograd.runtime.owners import Owner
 
 if TYPE_CHECKING:
     from zerograd.runtime.recorder import Recorder
 
 MOST_DROPS = 1024
-# What is called so clears, clips or switches gradients on and off, and is no look at them.
-_HARMLESS = re.compile(
-    r"zero_grad|no_grad|enable_grad|set_grad_enabled|requires_grad_?|clip_grad_(?:norm|value)_"
-    r"|GradScaler|ZeroGrad|zerograd"
-)
-# Who looks at gradients, or measures, goes backward for that alone.
-_LOOKS = re.compile(
-    r"grad|hook|fisher|importan|sensitiv|salien|attribut|profil|timeit|perf_counter|benchmark"
-    r"|memory|warm|probe|dry",
-    re.IGNORECASE,
-)
 
 
 class Aside:
@@ -75,9 +66,9 @@ def _may_look(drop: Drop, buckets: Iterable[Bucket]) -> bool:
     scope = function_around(tree, loss.line)
     if not tree.body or scope is not function_around(tree, clear.line):
         return True
-    if _LOOKS.search(_HARMLESS.sub("", _names_in(scope))):
+    if looks(_names_in(scope)) or any(map(_is_handed_on, _calls_between(scope, loss, clear))):
         return True
-    if any(map(_is_handed_on, _calls_between(scope, loss, clear))):
+    if any(sees_each_backward("".join(linecache.getlines(path))) for path in files()):
         return True
     parameters = [each for bucket in buckets for each in bucket.parameters()]
     return any(each._backward_hooks or _hooks_after(each) for each in parameters)

@@ -29,16 +29,17 @@ _MEASURES = frozenset(
 
 
 def uses_gradients() -> bool:
-    """Is `.grad` read around the call that goes on, other than to measure, test or change it?
+    """Is `.grad` read around the call that goes on, other than to measure, test or change it?"""
+    return any(map(_uses_gradients, files()))
 
-    Asked of the files on the way here, of the user's files that these name, and those name in
-    turn, and of the libraries' files that one of them names. What else is loaded, another
-    project's module say, is no code of this loop.
+
+def files() -> Iterator[str]:
+    """Yield the files that a loop has in sight.
+
+    Those on the way here, the user's files that these name, and those name in turn, and the
+    libraries' files that one of them names. What else is loaded, another project's module say, is
+    no code of this loop.
     """
-    return any(map(_uses_gradients, _files()))
-
-
-def _files() -> Iterator[str]:
     seen: set[str] = set()
     waiting: list[dict[str, object]] = []
     frame: FrameType | None = sys._getframe(2)

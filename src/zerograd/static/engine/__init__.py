@@ -202,7 +202,7 @@ def _judge(program: Program, root: Root) -> list[Finding]:
         *doubled(buckets, flow, atoms),
         *outlived(root.block, nodes, buckets),
     ]
-    return [*found, *wasted(buckets, flow, found)]
+    return [*found, *wasted(program, buckets, flow, found)]
 
 
 def _of_others(found: list[Finding], given_up: frozenset[str], buckets: Buckets) -> list[Finding]:

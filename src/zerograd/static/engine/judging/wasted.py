@@ -10,12 +10,12 @@ filled, no step ever uses.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding, TrailStep
+from zerograd.lifecycle.looking import looks, sees_each_backward
 from zerograd.rules import BY_CODE
 from zerograd.rules.lost_gradient import AFTER, BEFORE
 from zerograd.static.engine.identity.frame import path_of
@@ -29,22 +29,14 @@ if TYPE_CHECKING:
     from zerograd.lifecycle.state import BucketState
     from zerograd.static.engine.flow.buckets import Buckets
     from zerograd.static.engine.flow.flow import Flow
+    from zerograd.static.engine.reading.program import Program
 
 _KINDS = (EventKind.BACKWARD, EventKind.ASSIGN, EventKind.STEP, EventKind.CLEAR)
-# what is called so clears, or switches gradients on and off, and reads none
-_HARMLESS = re.compile(
-    r"zero_grad\w*|\w*no_grad|\w*enable_grad\w*|requires_grad\w*|clip_grad\w*|grad_accum\w*"
-    r"|gradient_accum\w*|accum\w*_grad\w*|max_grad\w*|grad_clip\w*|grad_scaler|GradScaler"
-)
-# Who looks at gradients, or measures, goes back for that alone.
-_OTHERWISE = re.compile(
-    r"grad|hook|fisher|importance|sensitiv|salien|attribution|profil|timeit|perf_counter"
-    r"|synchronize\(|benchmark(?! = )|memory_|def test_",
-    re.IGNORECASE,
-)
 
 
-def wasted(buckets: Buckets, flow: Flow, told: Collection[Finding]) -> Iterator[Finding]:
+def wasted(
+    program: Program, buckets: Buckets, flow: Flow, told: Collection[Finding]
+) -> Iterator[Finding]:
     """Yield the losses of a loop that surely fill what it steps on, and that no step uses.
 
     Args:
@@ -64,7 +56,7 @@ def wasted(buckets: Buckets, flow: Flow, told: Collection[Finding]) -> Iterator[
         clear, step = pair
         if _id_of(loss) in used or name_of(step) in spoken:
             continue
-        if _is_found(loss, filled, clear, flow) and not _is_for_reading(loss):
+        if _is_found(loss, filled, clear, flow) and not _is_for_reading(loss, program):
             yield _finding(loss, clear, step, buckets)
             return
 
@@ -224,13 +216,13 @@ def _is_found(loss: Happening, filled: set[str], clear: Happening, flow: Flow) -
     return True
 
 
-def _is_for_reading(loss: Happening) -> bool:
-    """Does the function around it look at gradients, or measure?"""
+def _is_for_reading(loss: Happening, program: Program) -> bool:
+    """Does the function around it look at gradients, or measure? Or does a hook anywhere?"""
     lines = loss.unit.source.lines
     around = loss.unit.functions_around(loss.spot.line)
     first, last = (around[-1].lineno, around[-1].end_lineno or 0) if around else (1, len(lines))
     text = "\n".join(line.split("#", 1)[0] for line in lines[first - 1 : last])
-    return _OTHERWISE.search(_HARMLESS.sub("", text)) is not None
+    return looks(text) or any(sees_each_backward(each.source.text) for each in program.units())
 
 
 def _finding(loss: Happening, clear: Happening, step: Happening, buckets: Buckets) -> Finding:
