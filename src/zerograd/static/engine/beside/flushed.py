@@ -59,10 +59,17 @@ def _in_block(program: Program, unit: Unit, body: list[ast.stmt]) -> Iterator[Fi
                 left = _asks(unit, flush.test, ends=False) if isinstance(flush, ast.If) else None
                 if left is None or not isinstance(flush, ast.If) or _steps(flush) != owner:
                     continue
-                same = left.counter == ends.counter and left.size == ends.size
                 stored = names_stored([*body[at + 1 : behind], *loop.orelse])
-                if same and left.shift != ends.shift and ends.counter not in stored:
+                if _are_apart(left, ends) and ends.counter not in stored:
                     yield _finding(program, guard.test, flush.test, owner)
+
+
+def _are_apart(one: Count, other: Count) -> bool:
+    """Do they ask the same counter for another remainder? `i % 4 == 3` is `(i + 1) % 4 == 0`."""
+    if (one.counter, one.size) != (other.counter, other.size):
+        return False
+    apart = one.shift - other.shift
+    return (apart % int(one.size) if one.size.isdigit() else apart) != 0
 
 
 def _asks(unit: Unit, test: ast.expr, *, ends: bool) -> Count | None:

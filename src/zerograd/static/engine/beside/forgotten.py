@@ -12,6 +12,7 @@ from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.unit import Unit
 from zerograd.static.engine.judging.handovers import is_used
+from zerograd.static.engine.judging.origins import Assignments
 from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.words import is_optimizer_class, is_scaler_name, is_scheduler_name
@@ -73,8 +74,7 @@ def _trained_without(
     name, network = path_of(made.targets[0]), _network(made.value)
     if not name.isidentifier() or not network:
         return
-    others = [ast.unparse(each.value) for each in built if each is not made]
-    if any(re.search(rf"\b{re.escape(network)}\b", each) for each in others):
+    if any(_may_hold(unit, each, network) for each in built if each is not made):
         return  # left over, where another one has these weights
     if any(is_used(each, {name}, set()) for each in parts_below(unit.source.tree)):
         return
@@ -88,6 +88,18 @@ def _trained_without(
             owner=name,
         )
         return
+
+
+def _may_hold(unit: Unit, made: ast.Assign, network: str) -> bool:
+    """May an optimizer hold the network's weights, under whatever name it is given them?"""
+    around = unit.functions_around(made.lineno)[-1:]
+    scope = (around[0].lineno, around[0].end_lineno or 0) if around else None
+    assignments = Assignments(unit.source.tree, scope)
+    given = made.value.args[0] if isinstance(made.value, ast.Call) and made.value.args else None
+    if given is None:
+        return True
+    unknown = path_of(given) and not assignments.before(path_of(given), made.lineno)
+    return bool(unknown) or network in map(path_of, assignments.behind(given))
 
 
 def _maker(value: ast.AST) -> str:

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.text.classes import FunctionNode
+from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.stores import targets
 from zerograd.static.engine.text.words import is_optimizer_name
 
@@ -41,6 +43,9 @@ _PLAIN = frozenset(
         *("state_dict", "load_state_dict", "zero_grad", "forward", "modules", "named_modules"),
     )
 )
+
+
+_LOOKS = frozenset(("print", "len", "isinstance", "torch.save", "summary", "copy.deepcopy"))
 
 
 class Made(NamedTuple):
@@ -82,13 +87,22 @@ def _frozen(program: Program) -> Iterator[Finding]:
                 for network, statement in froze.items():
                     if _is_in(one.network, network) and _is_used(unit, one, each):
                         yield _finding(program, one, statement)
-            for given in map(path_of, targets([each])):
-                froze = {
-                    name: statement
-                    for name, statement in froze.items()
-                    if not (given and (_is_in(given, name) or _is_in(name, given)))
-                }
-                made = [one for one in made if one.node is each or one.name != given]
+            given = {*map(path_of, targets([each]))} - {""}
+            changed = given | set(_handed(each))
+            froze = {
+                name: statement
+                for name, statement in froze.items()
+                if not any(_is_in(one, name) or _is_in(name, one) for one in changed)
+            }
+            made = [one for one in made if one.node is each or one.name not in given]
+
+
+def _handed(statement: ast.stmt) -> Iterator[str]:
+    """Yield what a statement hands to a call, which may put a part of its own into it."""
+    inside = [] if isinstance(statement, FunctionNode | ast.ClassDef) else parts_below(statement)
+    for each in inside:
+        if isinstance(each, ast.Call) and path_of(each.func) not in _LOOKS:
+            yield from map(path_of, each.args)
 
 
 def _made(statement: ast.stmt) -> list[Made]:
@@ -126,13 +140,15 @@ def _parameters_of(value: ast.expr) -> str:
 
 
 def _is_in(part: str, whole: str) -> bool:
-    return bool(whole) and (part == whole or part.startswith(f"{whole}."))
+    return bool(whole) and (part == whole or part.startswith((f"{whole}.", f"{whole}[")))
 
 
 def _is_used(unit: Unit, made: Made, last: ast.stmt) -> bool:
     """Is it used after both are done, and by nothing but a schedule before that?"""
     if not _is_left_alone(unit, made.network):
         return False
+    if f"{made.name}.add_param_group(" in unit.source.text:
+        return False  # it has others as well
     named = re.compile(rf"\b{re.escape(made.name)}\b")
     rows = [row for row, line in enumerate(unit.source.lines, 1) if named.search(line)]
     first, end = made.node.end_lineno or 0, last.end_lineno or 0

@@ -131,7 +131,10 @@ class _Rounds:
             if isinstance(source, ast.comprehension):
                 parameters = parameters | _parameters(source.target, source.iter)
         found: list[Kept] = []
+        apart = self._less_the_last(value)
         for used in parts_below(value):
+            if id(used) in apart:
+                continue
             if isinstance(used, ast.Call):
                 network = self._given_back(used)
                 owner = network
@@ -146,6 +149,23 @@ class _Rounds:
             if network and network.split(".", 1)[0] not in self._anew:
                 found.append(Kept(used, owner))
         return found
+
+    def _less_the_last(self, value: ast.expr) -> set[int]:
+        """Return what the sum of the rounds before is taken off: of `x.grad - last`, `x.grad`."""
+        kept = {
+            name
+            for each in statements_in(self._loop.body)
+            if isinstance(each, ast.Assign) and ".grad" in ast.unparse(each.value)
+            for target in each.targets
+            for name in names_below(target)
+        }
+        return {
+            id(part)
+            for each in parts_below(value)
+            if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Sub)
+            if not kept.isdisjoint(names_below(each.right))
+            for part in parts_below(each.left)
+        }
 
     def _leaf(self, name: str) -> str:
         """Return the name of a tensor that is handed in, or is told to require a gradient.

@@ -14,7 +14,9 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.beside.overrun import goes_plainly_back, step_in
 from zerograd.static.engine.text import guards
+from zerograd.static.engine.text.parts import names_below
 from zerograd.static.engine.text.remainders import asks_for, is_modulo
+from zerograd.static.engine.text.sizes import is_of_a_window
 from zerograd.static.engine.text.stores import names_stored, statements_in, targets
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ def _by_quotient(
     if type(counted.op) not in _QUOTIENTS or not asks_for(guard.test, 0):
         return None
     changed = names_stored([loop])
-    above, below = _names(counted.left), _names(counted.right)
+    above, below = set(names_below(counted.left)), set(names_below(counted.right))
     if len(above) != 1 or not above <= changed or not below.isdisjoint(changed):
         return None
     right = f"{unit.source.segment(counted.left)} % {unit.source.segment(counted.right)} == 0"
@@ -75,7 +77,7 @@ def _standing(
     unit: Unit, loop: ast.For | ast.While, guard: ast.If, counted: ast.BinOp
 ) -> Fault | None:
     """Is what it counts by one number in every round, and so the guard never or always true?"""
-    if not is_modulo(counted) or len(_names(counted.left)) != 1:
+    if not is_modulo(counted) or len(set(names_below(counted.left))) != 1:
         return None
     counter = next(each for each in ast.walk(counted.left) if isinstance(each, ast.Name))
     name = counter.id
@@ -87,13 +89,13 @@ def _standing(
     found = {column[0] for size, column in table.items() if size > 1}
     if len(found) != 1:
         return None
-    truth = "is true at every micro-batch" if found.pop() else "can never be true"
+    always = found.pop()
+    size = unit.source.segment(counted.right)
+    if always and not is_of_a_window(unit.text_of(loop), size, name):
+        return None  # `rank % ranks == 0`: it may count something else, and each round is right
+    truth = "is true at every micro-batch" if always else "can never be true"
     where = f"`{name} = 0` stands before the loop" if inside else f"`{name} += 1` in each round"
     return f"{truth}: {name} is {value} in all of them", f"see to it that {where}"
-
-
-def _names(node: ast.expr) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def _set_anew(loop: ast.For | ast.While, guard: ast.If, name: str) -> int | None:

@@ -13,8 +13,9 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.endings import leaves
 from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.text.sizes import is_of_a_window
 from zerograd.static.engine.text.stores import statements_in, targets
-from zerograd.static.engine.text.words import is_optimizer_name, is_scaler_name, words_of
+from zerograd.static.engine.text.words import is_optimizer_name, is_scaler_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.identity.unit import Unit
@@ -62,7 +63,7 @@ def _is_overrun(unit: Unit, loop: ast.For | ast.While, guard: ast.If) -> bool:
     if not isinstance(test, ast.Compare) or type(test.ops[0]) not in _FAULTS:
         return False
     name, size = path_of(test.left), unit.source.segment(test.comparators[0])
-    if not name or not _is_of_a_window(unit, loop, name, size):
+    if not name or not is_of_a_window(unit.text_of(loop), size, name):
         return False
     counts = [each for each in loop.body if isinstance(each, ast.AugAssign)]
     if [path_of(each.target) for each in counts].count(name) != 1:
@@ -79,13 +80,6 @@ def goes_plainly_back(unit: Unit, loop: ast.For | ast.While) -> bool:
     """Does each round go backward, whatever its guards say?"""
     plain = [each for each in loop.body if isinstance(each, ast.Expr)]
     return any(".backward(" in unit.text_of(each) for each in plain)
-
-
-def _is_of_a_window(unit: Unit, loop: ast.For | ast.While, name: str, size: str) -> bool:
-    """Is the loss divided by what the tally is compared with, or is it called after a window?"""
-    words = (*words_of(name), *words_of(size))
-    divided = f"/ {size}" in unit.text_of(loop) or f"/{size}" in unit.text_of(loop)
-    return divided or any(each.startswith("accum") for each in words)
 
 
 def _is_stored_elsewhere(unit: Unit, name: str) -> bool:

@@ -11,7 +11,6 @@ What the other micro-batches have computed is thrown away, though nothing clears
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -19,11 +18,11 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.text.remainders import is_modulo
+from zerograd.static.engine.text.sizes import is_of_a_window
 from zerograd.static.engine.text.stores import names_stored, statements_in
 from zerograd.static.engine.text.words import is_optimizer_name, is_scaler_name
 
 if TYPE_CHECKING:
-    from zerograd.static.engine.identity.unit import Unit
     from zerograd.static.engine.reading.program import Program
 
 _MESSAGE = (
@@ -31,7 +30,8 @@ _MESSAGE = (
     "all micro-batches of a window but one are lost"
 )
 _ADVICE = "go backward before it, at every micro-batch, and leave the step where it is"
-_OF_WINDOWS = re.compile(r"accum|grad_?acc|acc_?step", re.IGNORECASE)
+# what is called so of a network leaves it as it was, for all that its losses hold
+_LEAVES = frozenset(("train", "eval", "to", "zero_grad", "requires_grad_", "cuda"))
 
 
 def withheld(program: Program) -> Iterator[Finding]:
@@ -55,7 +55,7 @@ def withheld(program: Program) -> Iterator[Finding]:
                 and loss
                 and loss not in names_stored(guard.body)
                 and _is_of_this_round(loss, loop, before := [*_plain(loop.body[:at])])
-                and _is_of_a_window(unit, size, before)
+                and is_of_a_window("".join(map(unit.text_of, before)), unit.source.segment(size))
             ):
                 yield _finding(program, guard.test, call, loss)
 
@@ -134,17 +134,36 @@ def _is_of_this_round(loss: str, loop: ast.For | ast.While, before: list[ast.stm
 
 
 def _carried(loop: ast.For | ast.While) -> set[str]:
-    """Return the names that a round gives a value made of their own last one, or adds to."""
+    """Return what the rounds hand on: what a round makes of its last value, adds to, or fills.
+
+    `total = total + loss`, `losses.append(loss)`, `gather(losses, loss)`.
+    """
     found: set[str] = set()
-    stored = _names(loop.target) if isinstance(loop, ast.For) else set()
+    anew = _names(loop.target) if isinstance(loop, ast.For) else set()
     for each in sorted(statements_in(loop.body), key=lambda part: getattr(part, "lineno", 0)):
         if isinstance(each, ast.AugAssign):
             found |= names_stored([each])
         elif isinstance(each, ast.Assign):
             here = names_stored([each])
-            found |= (_names(each.value) & here) - stored
-            stored |= here
+            found |= (_names(each.value) & here) - anew
+            anew |= here
+        elif isinstance(each, ast.Expr) and isinstance(each.value, ast.Call):
+            found |= _filled(each.value) - anew
     return found
+
+
+def _filled(call: ast.Call) -> set[str]:
+    """Return what a call may put something into: whose method it is, and what it is handed."""
+    func = call.func
+    given = list(call.args)
+    if isinstance(func, ast.Attribute) and func.attr not in _LEAVES:
+        given.append(func.value)
+    return {name for each in given if (name := _last(each)) not in ("", "self")}
+
+
+def _last(node: ast.expr) -> str:
+    """Return a name, or the last attribute as `.name`."""
+    return f".{node.attr}" if isinstance(node, ast.Attribute) else path_of(node)
 
 
 def _names(node: ast.AST) -> set[str]:
@@ -154,19 +173,6 @@ def _names(node: ast.AST) -> set[str]:
         for each in ast.walk(node)
         if isinstance(each, ast.Name | ast.Attribute)
     }
-
-
-def _is_of_a_window(unit: Unit, size: ast.expr, before: list[ast.stmt]) -> bool:
-    """Is it called after a window, or is the loss divided by its size?"""
-    text = unit.source.segment(size)
-    divided = any(
-        isinstance(part, ast.BinOp)
-        and isinstance(part.op, ast.Div)
-        and unit.source.segment(part.right) == text
-        for each in before
-        for part in ast.walk(each)
-    )
-    return divided or bool(_OF_WINDOWS.search(text))
 
 
 def _finding(program: Program, test: ast.expr, call: ast.Call, loss: str) -> Finding:

@@ -15,6 +15,7 @@ from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.acting import COMMENTS, acts
 from zerograd.static.engine.identity.endings import is_empty
 from zerograd.static.engine.identity.frame import path_of
+from zerograd.static.engine.identity.values import External
 from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.stores import statements_in
@@ -54,7 +55,8 @@ def stepped_unfilled(program: Program) -> Iterator[Finding]:
 def stepped_by_closure(program: Program) -> Iterator[Finding]:
     """Yield the steps of this file with a closure that clears, gives back a loss and fills nothing.
 
-    The optimizer takes what the closure gives back for a loss that has gone backward.
+    An optimizer of torch's takes what the closure gives back for a loss that has gone backward.
+    Others, torchmin's `Minimizer` say, go back themselves.
     """
     unit = program.main
     for closure in unit.functions_saying("zero_grad"):
@@ -67,6 +69,8 @@ def stepped_by_closure(program: Program) -> Iterator[Finding]:
         for step in _steps_with(unit.source.tree, closure.name):
             assert isinstance(step.func, ast.Attribute)
             owner = path_of(step.func.value)
+            if not _is_of_torch(program, owner):
+                continue
             cleared = [
                 each
                 for each in ast.walk(closure)
@@ -74,6 +78,19 @@ def stepped_by_closure(program: Program) -> Iterator[Finding]:
             ]
             if cleared:
                 yield _finding(program, owner, cleared[0], step)
+
+
+def _is_of_torch(program: Program, owner: str) -> bool:
+    """Is all that this file gives to a name made by a class of torch.optim?"""
+    frame = program.frame(program.main)
+    made = [
+        program.evaluate(frame, each.value.func) if isinstance(each.value, ast.Call) else None
+        for each in program.main.statements()
+        if isinstance(each, ast.Assign) and owner in map(path_of, each.targets)
+    ]
+    return bool(made) and all(
+        isinstance(each, External) and each.dotted.startswith("torch.optim.") for each in made
+    )
 
 
 def _steps_with(tree: ast.AST, closure: str) -> list[ast.Call]:

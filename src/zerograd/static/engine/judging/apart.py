@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from zerograd.static.engine.flow.flow import Flow
     from zerograd.static.engine.reading.program import Program
 
-LONGEST_WINDOW = 8  # micro-batches, where its size has a name; what comes rarer is a log, say
+LONGEST_WINDOW = 64  # micro-batches, where nothing tells its size; what comes rarer is a log, say
+_OF_ACCELERATE = "gradient_accumulation_steps"
 # what happens now and then, and is no window's end
 _NOW_AND_THEN = frozenset(
     (
@@ -57,6 +59,8 @@ class Counts:
         windows = [size for _, size in self._counts(step, step)]
         if not windows and SYNC not in step.guards:
             return False
+        named = [_name_of(each) for each in windows] or [_OF_ACCELERATE]
+        longest = max(_numbers(windows, named, step.unit.source.text), default=LONGEST_WINDOW)
         own = step.guards | step.behind
         mine = set(step.event.buckets)
         clears = [
@@ -70,7 +74,9 @@ class Counts:
         ]
         return bool(clears) and all(
             any(
-                _is_rarer(size, windows) for key, size in self._counts(each, step) if key not in own
+                _is_rarer(size, longest, named)
+                for key, size in self._counts(each, step)
+                if key not in own
             )
             for each in clears
         )
@@ -99,11 +105,32 @@ def _size(test: ast.expr) -> ast.expr | None:
     return left.right if isinstance(left, ast.BinOp) and is_modulo(left) else None
 
 
-def _is_rarer(size: ast.expr, windows: list[ast.expr]) -> bool:
+def _numbers(sizes: list[ast.expr], named: list[str], text: str) -> Iterator[int]:
+    """Yield the sizes that are written out, and what the file gives to one with a name.
+
+    `accum = 4`, `accum: int = 4`, `Accelerator(gradient_accumulation_steps=4)`, and the default of
+    `--accum`.
+    """
+    for size in sizes:
+        if isinstance(size, ast.Constant) and isinstance(size.value, int):
+            yield size.value
+    for name in filter(None, named):
+        word = re.escape(name)
+        given = rf"\b{word}\b(?:\s*:\s*int)?\s*=\s*(\d+)\b"
+        option = rf"--{word.replace('_', '[_-]')}\b[^)]*default\s*=\s*(\d+)\b"
+        yield from (int(each) for wanted in (given, option) for each in re.findall(wanted, text))
+
+
+def _is_rarer(size: ast.expr, longest: int, named: list[str]) -> bool:
     """Are there fewer such rounds than windows, so that some two steps have no clear between?"""
     if isinstance(size, ast.Constant):
-        numbers = [each.value for each in windows if isinstance(each, ast.Constant)]
-        longest = max((each for each in numbers if isinstance(each, int)), default=LONGEST_WINDOW)
         return isinstance(size.value, int) and size.value > longest
-    name = size.attr if isinstance(size, ast.Attribute) else getattr(size, "id", "")
+    return _is_now_and_then(_name_of(size)) and not any(map(_is_now_and_then, named))
+
+
+def _name_of(size: ast.expr) -> str:
+    return size.attr if isinstance(size, ast.Attribute) else getattr(size, "id", "")
+
+
+def _is_now_and_then(name: str) -> bool:
     return not _NOW_AND_THEN.isdisjoint(words_of(name))

@@ -12,6 +12,7 @@ from zerograd.static.engine.identity.conditions import SYNC
 from zerograd.static.engine.identity.ir import FILLS, Happening, Loop
 from zerograd.static.engine.judging.counted import Counted, counted_in
 from zerograd.static.engine.reading.counters import counter_of
+from zerograd.static.engine.text import sizes
 from zerograd.static.engine.text.parts import names_below, parts_below
 
 if TYPE_CHECKING:
@@ -244,11 +245,9 @@ def looks_like_a_window(window: Window) -> bool:
     return bool(named) or bool(re.search(rf"(?<!/)/=?\s*{re.escape(divisor)}\b", text))
 
 
-def is_divided_by(step: Happening, size_text: str) -> bool:
+def is_divided_by(step: Happening, size: str) -> bool:
     """Does the loop divide something, a loss one would think, by the size of the window?"""
-    size = re.escape(size_text)
-    text = step.loop.text if step.loop is not None else ""
-    return bool(re.search(rf"(?<!/)/=?\s*(?:(?:float|int)\()?{size}(?!\w)", text))
+    return sizes.is_divided_by(step.loop.text if step.loop is not None else "", size)
 
 
 def _is_kept_from_ranks(step: Happening) -> bool:

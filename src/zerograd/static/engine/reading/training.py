@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from zerograd.lifecycle.events import EventKind
+from zerograd.static.engine.identity.acting import COMMENTS
 from zerograd.static.engine.identity.arguments import Arguments
 from zerograd.static.engine.identity.branches import branch
 from zerograd.static.engine.identity.definitions import Function, Instance
@@ -210,9 +211,8 @@ def step(
             closure.closure.update(frame.locals)  # names are looked up when it is called
         before = len(frame.out)
         frame.program.invoke(frame, node, closure, Arguments.none())
-        goes_back = closure.unit.mentions(closure.node, "backward") or happens(
-            frame.out[before:], EventKind.BACKWARD
-        )
+        written = COMMENTS.sub("", closure.unit.text_of(closure.node))
+        goes_back = "backward" in written or happens(frame.out[before:], EventKind.BACKWARD)
         if not goes_back and (optimizer.repeats or not optimizer.of_torch):
             frame.out, frame.loop = outer
             frame.emit(Haze(keys_of(optimizer), whole=True))  # it goes backward by itself
