@@ -20,6 +20,7 @@ from zerograd.static.engine.identity.shown import code_of, in_rounds, name_of
 from zerograd.static.engine.judging.early import EarlyClears
 from zerograd.static.engine.judging.followed import told_of_updates
 from zerograd.static.engine.judging.passed import told_of_clears
+from zerograd.static.engine.judging.unscaled import is_in_scale_loss, told_of_block
 from zerograd.static.engine.reading.applied import is_applied, told_of_applied
 
 
@@ -65,6 +66,8 @@ class Telling(EarlyClears):
         late = self._unscaled_late(node) if code == "ZG301" else None
         if late is not None:
             finding = moved(finding, code_of(late))
+        elif code == "ZG301" and is_in_scale_loss(node):
+            finding = told_of_block(finding)
         return finding
 
     def _told_of_unscale(self, finding: Finding, step: Happening) -> Finding:

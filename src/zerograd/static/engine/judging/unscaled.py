@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from zerograd.lifecycle.events import EventKind
+from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.state import BucketState, Phase
 from zerograd.lifecycle.verdicts import Literal
 from zerograd.rules.scaler_bypassed import NEVER_SCALED, SCALED_NONE
@@ -18,6 +20,7 @@ from zerograd.rules.scaler_bypassed import RULE as SCALER_BYPASSED
 from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening
 from zerograd.static.engine.judging.emptiness import only_moves_a_schedule
+from zerograd.static.engine.reading.contexts import scale_of
 from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.words import clips_by_name, is_loss_name
 
@@ -33,10 +36,29 @@ _BY_HAND = re.compile(r"get_scale\(|\._scale\b|GradScaler\([^)\n]*enabled")
 
 
 def is_of_apex(clip: Happening) -> bool:
-    """Does it clip amp.master_params(opt)? Apex has divided those, and no scaler is with it."""
+    """Does it clip amp.master_params(opt)? Apex has divided those, once its block has ended."""
+    if is_in_scale_loss(clip):
+        return False
     return isinstance(clip.node, ast.Call) and any(
         isinstance(each, ast.Call) and path_of(each.func).endswith("master_params")
         for each in clip.node.args
+    )
+
+
+def is_in_scale_loss(clip: Happening) -> bool:
+    """Does it stand in a block of apex's, which takes the scale out where it ends?"""
+    return "scale_loss" in clip.unit.source.text and any(
+        isinstance(each, ast.With)
+        and each.body[0].lineno <= clip.spot.line <= (each.end_lineno or 0)
+        and any(scale_of(item.context_expr) for item in each.items)
+        for each in clip.unit.statements()
+    )
+
+
+def told_of_block(finding: Finding) -> Finding:
+    """There is no scaler that could be told to unscale."""
+    return replace(
+        finding, advice="clip after the `with` block, which takes the scale out at its end"
     )
 
 

@@ -238,7 +238,8 @@ def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Val
     a_class = name[:1].isupper() and not known
     if a_class and is_variable(frame, node):
         a_class, name = False, name.lower()
-    makes = not arguments.all() or a_class or (not known and not _MAKING.isdisjoint(words[:1]))
+    handed = arguments.all() or (arguments.unknown and frame.program.is_network(path))
+    makes = not handed or a_class or (not known and not _MAKING.isdisjoint(words[:1]))
     makes = makes or (not _MAKERS.isdisjoint(words) and not frame.asks_parameters_of(path))
     if makes or arguments.optimizers() or arguments.has_modules() or is_emptying(name):
         hand_scaler(frame, node, name, arguments)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from zerograd.lifecycle.events import EventKind
 from zerograd.static.engine.identity.arguments import Arguments
 from zerograd.static.engine.identity.definitions import Instance
 from zerograd.static.engine.identity.frame import Frame, path_of
@@ -26,8 +27,9 @@ from zerograd.static.engine.identity.ir import (
     walk,
 )
 from zerograd.static.engine.identity.keys import keys_of
-from zerograd.static.engine.identity.values import NOTHING, Several, Value
+from zerograd.static.engine.identity.values import NOTHING, Several, Tensor, Value
 from zerograd.static.engine.reading.binding import bind
+from zerograd.static.engine.reading.emit import emit
 from zerograd.static.engine.reading.expressions import evaluate
 from zerograd.static.engine.reading.given import peek
 from zerograd.static.engine.text.parts import parts_below
@@ -58,8 +60,12 @@ def _opened(frame: Frame, items: list[ast.withitem], read: Read) -> Block:
     if not isinstance(value, Instance) and not any(each is PAUSE for each in walk(frame.out)):
         frame.out.extend(_handed(frame, item.context_expr))
     before, frame.out = frame.out, outer
+    scale = scale_of(item.context_expr)
     if item.optional_vars is not None:
-        bind(frame, item.optional_vars, value if entered is NOTHING else entered)
+        value_inside = value if entered is NOTHING else entered
+        if scale and isinstance(value, Tensor):
+            value_inside = value.with_scaler(scale)
+        bind(frame, item.optional_vars, value_inside)
     if _forgets(item.context_expr):
         _opened(frame, rest, read)  # for the names it binds and the methods it forgets to call
         return before
@@ -70,12 +76,22 @@ def _opened(frame: Frame, items: list[ast.withitem], read: Read) -> Block:
     inner = _opened(frame, rest, read)
     outer, frame.out = frame.out, []
     _call(frame, item.context_expr, value, "__exit__")
+    if scale:
+        emit(frame, EventKind.UNSCALE, item.context_expr, keys=None, scaler=scale)
     after, frame.out = frame.out, outer
     if after:
         inner = [Attempt(inner, [], [], after)]
     if any(each is PAUSE for each in walk(before)):
         return _filled(before, inner)
     return [*before, *inner]
+
+
+def scale_of(node: ast.expr) -> str:
+    """Return a key for the scale that apex's `scale_loss(loss, opt)` takes out at its end."""
+    if _name(node) != "scale_loss" or not isinstance(node, ast.Call) or len(node.args) < 2:
+        return ""
+    # With `delay_unscale` the gradients of a window stay scaled until its last loss.
+    return "" if node.keywords else f"{path_of(node.func)}(…)"
 
 
 def _call(frame: Frame, node: ast.expr, value: Value, name: str) -> Value:
