@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -105,8 +106,9 @@ def _unscaled_loss(step: Happening, buckets: Buckets, flow: Flow) -> Happening |
         for each in buckets.happenings
         if each.kind is EventKind.BACKWARD and each.event and mine & set(each.event.buckets)
     ]
+    strangers = "enabled" in source.text or _leads_away(step)
     plain = all(
-        (each.sure or (_goes_plainly_back(each) and _is_made_and_stepped(step)))
+        ((each.sure and not strangers) or (_goes_plainly_back(each) and _is_made_and_stepped(step)))
         and each.unit is step.unit
         and each.loop is step.loop
         and isinstance(each.node, ast.Call)
@@ -169,15 +171,23 @@ def _is_made_and_stepped(step: Happening) -> bool:
     return not _is_given(step.unit.source.tree, path)
 
 
+def _leads_away(step: Happening) -> bool:
+    """Is the scaler given to a call that is not defined in its file?"""
+    unit = step.unit
+    here = {each.name for each in unit.every_function()} | unit.classes.keys()
+    return _is_given(unit.source.tree, _scaler_of(step), here)
+
+
 def _scaler_of(step: Happening) -> str:
     return path_of(step.node.func).rpartition(".")[0] if isinstance(step.node, ast.Call) else ""
 
 
-def _is_given(scope: ast.AST, path: str) -> bool:
+def _is_given(scope: ast.AST, path: str, known: Collection[str] = ()) -> bool:
+    """Is it given to a call, other than of functions that are known?"""
     return any(
         path_of(given) == path
         for each in parts_below(scope)
-        if isinstance(each, ast.Call)
+        if isinstance(each, ast.Call) and path_of(each.func).rsplit(".", 1)[-1] not in known
         for given in (*each.args, *(word.value for word in each.keywords))
     )
 
