@@ -8,6 +8,10 @@ from zerograd.lifecycle.state import BucketState
 
 _TOO_SOON = "gradients are clipped before backward() has filled them, so the clip does nothing"
 
+# of what is gone through once: who clips it again clips nothing
+USED_UP = "{name} is an iterator that has been gone through before, so the clip finds nothing"
+MAKE_A_LIST = "write `{name} = list({made})`"
+
 
 def _breaks(before: BucketState, event: Event) -> bool:
     # A step of another optimizer on the same loss has not used this bucket: the next one may.

@@ -67,6 +67,7 @@ _KEPT_OUT = (
         "steps",
         "torch_facts",
         "unseen",
+        "vacant",
         "written",
     ),
 )

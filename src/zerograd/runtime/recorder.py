@@ -34,6 +34,7 @@ from zerograd.runtime.ride import Leg, Ring
 from zerograd.runtime.scaling import Scaling
 from zerograd.runtime.steps import Steps
 from zerograd.runtime.unseen import Unseen
+from zerograd.runtime.vacant import Vacant
 
 
 @runtime_checkable
@@ -73,6 +74,7 @@ class Recorder(Feeding):
         self.replicas = Replicas(self)
         self.backwards, self.clears, self.steps = Backwards(self), Clears(self), Steps(self)
         self.scaling = Scaling(self)
+        self.vacant = Vacant(self)
         graphs = Graphs(self)
         self.not_checked: dict[str, None] = {}
         self.names: dict[str, str] = {}  # of owners and scalers, as the user's code calls them
@@ -113,9 +115,11 @@ class Recorder(Feeding):
         if self.curves and self.curves.are_wanted(self.memo.rounds):
             number = self.curves.take("norm", norm)
         mask = self._mask_of(parameters)
-        if not mask:
-            return
         site = self.sites.here(3)
+        if not mask:
+            if isinstance(parameters, list) and not parameters:
+                self.vacant.clipped(site)
+            return
         sighted = self.backwards.in_sight()
         clipped = [each for each in sighted if each.bit & mask]
         self.unseen.before_use(clipped, site)

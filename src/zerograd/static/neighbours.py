@@ -177,6 +177,13 @@ class Neighbours:
             self._cleared_in[folder, name] = known
         return known
 
+    def defines(self, source: Source, name: str) -> bool:
+        """Does another file of the project define a function or method of this name?"""
+        own = os.path.abspath(source.path)
+        others = (path for path in _files(self._top(os.path.dirname(own))) if path != own)
+        written = b"def %b(" % name.encode()
+        return any(written in text for text in filter(None, map(read_module, others)))
+
     def _for_others(self, folder: str) -> list[tuple[str, bytes]]:
         """Return the functions around that clear, but send no loss back, each with its file."""
         top = self._top(folder)

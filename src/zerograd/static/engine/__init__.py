@@ -39,6 +39,7 @@ from zerograd.static.engine.beside.tails import tail_unupdated
 from zerograd.static.engine.beside.unfilled import clipped_unfilled
 from zerograd.static.engine.beside.unstepped import updated_before_any_step
 from zerograd.static.engine.beside.unupdated import told_at_the_first, unupdated
+from zerograd.static.engine.beside.vacant import clipped_vacantly
 from zerograd.static.engine.beside.wiped import wiped_before_filled
 from zerograd.static.engine.beside.withheld import withheld
 from zerograd.static.engine.beside.without_backward import stepped_by_closure, stepped_unfilled
@@ -91,6 +92,7 @@ BESIDE = (
     filled_in_one_precision,
     clipped_before_its_loss,
     clipped_unfilled,
+    clipped_vacantly,
     changed_after_step,
     wiped_before_filled,
     stepped_unfilled,

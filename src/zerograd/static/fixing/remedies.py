@@ -10,10 +10,12 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from zerograd.lifecycle.findings import Edit, Finding
 from zerograd.static.fixing.clears import clear_after_step, clear_by_hand, clear_leak, guard_use
 from zerograd.static.fixing.edits import CannotEdit
+from zerograd.static.fixing.iterators import make_a_list
 from zerograd.static.fixing.order import better_guard, clip_first, move_clear, move_step
 from zerograd.static.fixing.plans import Plans
 from zerograd.static.fixing.scaling import (
@@ -73,8 +75,12 @@ def _remove_comment(scene: Scene) -> Plans:
         yield "remove the comment", partial(scene.layout.remove_comment, row, column)
 
 
+def _either(*cures: Callable[[Scene], Plans]) -> Callable[[Scene], Plans]:
+    return lambda scene: chain.from_iterable(cure(scene) for cure in cures)
+
+
 _CURES: dict[str, Callable[[Scene], Plans]] = {
-    "ZG101": clear_after_step,
+    "ZG101": _either(make_a_list, clear_after_step),
     "ZG102": move_clear,
     "ZG103": _call_it,
     "ZG104": guard_use,
@@ -83,7 +89,7 @@ _CURES: dict[str, Callable[[Scene], Plans]] = {
     "ZG301": unscale_first,
     "ZG302": update_behind,
     "ZG303": through_scaler,
-    "ZG304": clip_first,
+    "ZG304": _either(make_a_list, clip_first),
     "ZG305": update_last,
     "ZG401": move_step,
     "ZG501": move_clear,

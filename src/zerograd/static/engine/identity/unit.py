@@ -16,6 +16,7 @@ from zerograd.static.engine.text.places import Places, has_row
 from zerograd.static.engine.text.receivers import Receivers
 from zerograd.static.engine.text.stores import names_stored, statements_in
 from zerograd.static.engine.text.tallied import Tallied
+from zerograd.static.engine.text.used_up import ITERATOR, UsedUp, used_up
 from zerograd.static.engine.text.words import CLIPS
 from zerograd.static.engine.text.written import is_asked
 
@@ -53,6 +54,7 @@ class Unit:
         "_statements",
         "_tallied",
         "_texts",
+        "_used_up",
         "away",
         "classes",
         "functions",
@@ -91,6 +93,7 @@ class Unit:
         self._places: Places | None = None
         self._gradient_rows: list[int] | None = None
         self._receivers: Receivers | None = None
+        self._used_up: dict[int, UsedUp] | None = None
         self._tallied: Tallied | None = None
         self._bases_of_training: frozenset[str] | None = None
         self._collect(source.tree.body)
@@ -285,6 +288,14 @@ class Unit:
         if self._tallied is None:
             self._tallied = Tallied(self.places)
         return self._tallied
+
+    @property
+    def used_up(self) -> dict[int, UsedUp]:
+        """By their ids, the clips and loops over parameters that find none any more."""
+        if self._used_up is None:
+            some = ITERATOR.search(self.source.text) is not None
+            self._used_up = used_up(self.source.tree, self.statements()) if some else {}
+        return self._used_up
 
     @property
     def bases_of_training(self) -> frozenset[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding
+from zerograd.rules.clip_after_step import MAKE_A_LIST
 from zerograd.rules.stale_gradient import NOTHING_CLEARS
 from zerograd.static.engine.flow.closures import repeats
 from zerograd.static.engine.flow.steppers import loops_around
@@ -17,6 +18,7 @@ from zerograd.static.engine.identity.ir import Happening, Loop
 from zerograd.static.engine.identity.shown import code_of
 from zerograd.static.engine.judging.window import is_before_the_window
 from zerograd.static.engine.text.doing import notes_down
+from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.engine.text.words import words_of
 
 if TYPE_CHECKING:
@@ -31,6 +33,9 @@ def told_of_clears(
     """Say in a trail of ZG101 which line does clear, and why not here, if one does."""
     if not finding.trail:
         return finding
+    vain = _clear_in_vain(step, program)
+    if vain is not None:
+        return _told_in_vain(finding, step.unit, vain)
     clears = _clears(step, buckets)
     beside = [each for each in clears if each.loop is step.loop]
     for clear in beside:
@@ -95,6 +100,32 @@ def told_once(found: list[Finding], buckets: Buckets) -> list[Finding]:
 def _share_a_loop(loop: Loop | None, other: Loop | None) -> bool:
     """Does one of two loops stand in the other, or is it the same?"""
     return loop in loops_around(other) or other in loops_around(loop)
+
+
+def _clear_in_vain(step: Happening, program: Program) -> ast.For | None:
+    """Return the loop over parameters beside a step that was to clear, and finds none."""
+    around = step.loop.node if step.loop is not None and step.unit.used_up else None
+    loops = statements_in([around]) if around is not None else []
+    return next(
+        (
+            each
+            for each in loops
+            if isinstance(each, ast.For)
+            and program.used_up(step.unit, each) is not None
+            and step.unit.mentions_gradient(each)
+        ),
+        None,
+    )
+
+
+def _told_in_vain(finding: Finding, unit: Unit, loop: ast.For) -> Finding:
+    used = unit.used_up[id(loop)]
+    name, made = (unit.source.segment(each) for each in (used.made.targets[0], used.made.value))
+    line = unit.source.spot(used.by).line
+    past = "its first time" if used.by is loop else f"line {line}"
+    when = f"(the loop in line {unit.source.spot(loop).line} finds no parameters, since {past}"
+    told = _said(finding, "", f"{when} has gone through {name})")
+    return replace(told, advice=MAKE_A_LIST.format(name=name, made=made))
 
 
 def _said(finding: Finding, where: str, when: str) -> Finding:

@@ -30,6 +30,8 @@ _PARAMETERS = re.compile(r"params|parameters")
 
 def clip(frame: Frame, node: ast.Call, arguments: Arguments, base: Value | None = None) -> Value:
     """A clip of gradients; a clip to infinity only measures them."""
+    if frame.program.used_up(frame.unit, node) is not None:
+        return NOTHING  # it finds no parameters; see `beside.vacant`
     limits: list[ast.expr | ast.keyword] = [*node.args[1:], *node.keywords]
     if any(holds_the_scale(frame, each) for each in limits):
         return NOTHING  # the limit is scaled as the gradients are

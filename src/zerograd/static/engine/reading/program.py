@@ -35,6 +35,7 @@ from zerograd.static.engine.identity.values import (
 from zerograd.static.engine.reading.expressions import evaluate
 from zerograd.static.engine.reading.readings import Readings
 from zerograd.static.engine.text.classes import ClassUnit
+from zerograd.static.engine.text.used_up import UsedUp
 from zerograd.static.engine.text.words import is_data_name, is_optimizer_name
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Program(Readings):
         # a loop -> the names it assigns, and the frames that were open around it
         self.loops: dict[Loop, tuple[frozenset[str], frozenset[int]]] = {}
         self.closures: list[tuple[Function, Frame]] = []
+        self._has_own_parameters: bool | None = None  # does a class here say what these are?
         self.inner_classes: list[ClassUnit] = []  # classes made inside functions
 
     def close(self) -> None:
@@ -193,6 +195,18 @@ class Program(Readings):
         part = isinstance(value, (Module, Named)) and not is_optimizer_name(name)
         part = part and not is_data_name(name)
         return Module(f"{instance.key}.{name}") if part and self.is_module(instance.cls) else value
+
+    def used_up(self, unit: Unit, node: ast.AST) -> UsedUp | None:
+        """Return what had gone through the iterator of a clip or a loop before it, if any had."""
+        used = unit.used_up.get(id(node))
+        if used is None or not used.is_plain:
+            return used
+        if self._has_own_parameters is None:
+            source = self.main.source
+            self._has_own_parameters = "def parameters(" in source.text or (
+                self.project is not None and self.project.around.defines(source, "parameters")
+            )
+        return None if self._has_own_parameters else used
 
     def note_atom(self, key: str, atom: Atom) -> None:
         self.atoms.setdefault(key, atom)

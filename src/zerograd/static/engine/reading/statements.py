@@ -232,7 +232,8 @@ def _merged(
 
 
 def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
-    read_for(frame, node, read_block)
+    if frame.program.used_up(frame.unit, node) is None:  # else it finds none to go over
+        read_for(frame, node, read_block)
 
 
 def _while(frame: Frame, node: ast.While) -> None:
