@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.parts import parts_below
-from zerograd.static.engine.text.stores import targets
+from zerograd.static.engine.text.stores import statements_in, targets
 from zerograd.static.engine.text.words import CLIPS, is_optimizer_class, is_optimizer_name
 
 ITERATOR = re.compile(  # only a file that says so has any
@@ -50,18 +50,24 @@ def used_up(tree: ast.Module, statements: Sequence[ast.AST]) -> dict[int, UsedUp
         statements: all of it, as `statements_in` returns them.
     """
     found: dict[int, UsedUp] = {}
-    if not any(isinstance(each, ast.Assign) and _makers(each) for each in statements):
-        return found  # most files
-    for scope in [tree, *(each for each in ast.walk(tree) if isinstance(each, FunctionNode))]:
+    makers = [each for each in statements if isinstance(each, ast.Assign) and _makers(each)]
+    functions = [each for each in statements if isinstance(each, FunctionNode)] if makers else []
+    scopes: dict[int, ast.Module | FunctionNode] = {}
+    for made in makers:
+        around = [each for each in functions if each.lineno < made.lineno <= (each.end_lineno or 0)]
+        scope = around[-1] if around else tree  # the outer ones come first
+        scopes[id(scope)] = scope
+    for scope in scopes.values():
         stored = Counter(map(_path, targets(scope.body)))
         for block in _blocks(scope.body):
             for place, each in enumerate(block):
-                for made in _makers(each):
+                made_here = _makers(each)
+                for made in made_here:
                     path = _path(made.targets[0])
-                    if stored[path] == len([1 for one in _makers(each) if _is_of(one, path)]):
+                    if stored[path] == sum(_path(one.targets[0]) == path for one in made_here):
                         reader = _Reader(path, made, found)
                         reader.read(block[place + 1 :], repeats=False)
-                        _read_elsewhere(tree, scope, reader)
+                        _read_elsewhere(statements, scope, reader)
     return found
 
 
@@ -73,10 +79,6 @@ def _path(node: ast.AST) -> str:
     if of_self and node.value.id == "self":  # type: ignore[attr-defined]
         return f"self.{node.attr}"  # type: ignore[attr-defined]
     return ""
-
-
-def _is_of(made: ast.Assign, path: str) -> bool:
-    return _path(made.targets[0]) == path
 
 
 def _blocks(body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
@@ -129,33 +131,29 @@ def _called(call: ast.Call) -> str:
     return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
 
 
-def _read_elsewhere(tree: ast.Module, scope: ast.AST, reader: _Reader) -> None:
+def _read_elsewhere(
+    statements: Sequence[ast.AST], scope: ast.Module | FunctionNode, reader: _Reader
+) -> None:
     """What other functions do with it comes later: those inside, or of the same object."""
     if reader.by is None:
         return  # perhaps they are the first
-    inner: Sequence[ast.AST] = [scope]
+    inside: Sequence[ast.AST] = scope.body if isinstance(scope, FunctionNode) else statements
     if reader.path.startswith("self."):
-        inner = [
-            each for each in ast.walk(tree) if isinstance(each, ast.ClassDef) and scope in each.body
-        ]
-        stored = [
-            target
-            for cls in inner
-            for method in cls.body  # type: ignore[attr-defined]
-            if isinstance(method, FunctionNode)
-            for target in targets(method.body)
-            if _path(target) == reader.path
-        ]
-        if getattr(scope, "name", "") != "__init__" or len(stored) > 1:
+        classes = (each for each in statements if isinstance(each, ast.ClassDef))
+        inside = next((each.body for each in classes if scope in each.body), [])
+        methods = [each for each in inside if isinstance(each, FunctionNode)]
+        stored = [target for each in methods for target in targets(each.body)]
+        made_once = sum(_path(each) == reader.path for each in stored) == 1
+        if not made_once or getattr(scope, "name", "") != "__init__":
             return
-    for outer in inner:
-        for each in ast.walk(outer):
-            other = isinstance(each, FunctionNode) and each is not scope
-            if other and reader.path not in _own_names(each):  # type: ignore[arg-type]
-                reader.read(each.body, repeats=False)  # type: ignore[attr-defined]
+    for each in statements_in(inside) if inside is not statements else statements:
+        if not isinstance(each, FunctionNode) or each is scope:
+            continue
+        if reader.path not in _own_names(each):
+            reader.read(each.body, repeats=False)
 
 
-def _own_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+def _own_names(function: FunctionNode) -> set[str]:
     given = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
     return {each.arg for each in given} | set(map(_path, targets(function.body)))
 
