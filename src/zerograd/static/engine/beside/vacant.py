@@ -23,7 +23,7 @@ _FIRST_ONLY = "{name} is an iterator: the clip goes through it once, and finds n
 
 def clipped_vacantly(program: Program) -> Iterator[Finding]:
     """Yield the clips of this file that go over an iterator which has nothing left."""
-    if not program.main.clips():
+    if not program.main.used_up or not program.main.clips():
         return
     for call in program.main.statements():
         for each in program.main.parts_of(call) if isinstance(call, ast.Expr | ast.Assign) else ():
