@@ -28,12 +28,10 @@ if TYPE_CHECKING:
 
 _MESSAGE = "{owner}.step() finds no gradients: all parameters that {owner} holds are frozen here"
 _ADVICE = "freeze the other parameters, and leave those that {owner} was made with as they are"
+_FREEZES = re.compile(r"requires_grad(?:\s*=|_\()\s*False")
 # Who says so may ask for gradients again, of these or of what stands in their place.
-_THAWED = re.compile(
-    r"requires_grad\s*=(?!\s*False)|requires_grad_\((?!\s*False)|set_requires_grad|unfreeze|thaw"
-    r"|peft|lora|adapter|setattr\(",
-    re.IGNORECASE,
-)
+_ASKED_AGAIN = re.compile(r"requires_grad(?:\s*=|_\()(?!\s*False)")
+_THAWED = ("set_requires_grad", "unfreeze", "thaw", "peft", "lora", "adapter", "setattr(")
 
 
 # methods of a network that leave it as it is
@@ -69,7 +67,10 @@ def frozen(program: Program, told: Collection[Finding]) -> Iterator[Finding]:
 def _frozen(program: Program) -> Iterator[Finding]:
     unit = program.main
     text = unit.source.text
-    if "requires_grad" not in text or ".step(" not in text or _THAWED.search(text):
+    if ".step(" not in text or not _FREEZES.search(text) or _ASKED_AGAIN.search(text):
+        return
+    in_small_letters = text.lower()
+    if any(word in in_small_letters for word in _THAWED):
         return
     for scope in (unit.source.tree, *unit.functions_saying("requires_grad")):
         made: list[Made] = []

@@ -16,7 +16,7 @@ from zerograd.static.engine.text.places import Places, has_row
 from zerograd.static.engine.text.receivers import Receivers
 from zerograd.static.engine.text.stores import names_stored, statements_in
 from zerograd.static.engine.text.tallied import Tallied
-from zerograd.static.engine.text.used_up import ITERATOR, UsedUp, used_up
+from zerograd.static.engine.text.used_up import UsedUp, makes_iterators, used_up
 from zerograd.static.engine.text.words import CLIPS
 from zerograd.static.engine.text.written import is_asked
 
@@ -293,7 +293,7 @@ class Unit:
     def used_up(self) -> dict[int, UsedUp]:
         """By their ids, the clips and loops over parameters that find none any more."""
         if self._used_up is None:
-            some = ITERATOR.search(self.source.text) is not None
+            some = makes_iterators(self.source.text)
             self._used_up = used_up(self.source.tree, self.statements()) if some else {}
         return self._used_up
 

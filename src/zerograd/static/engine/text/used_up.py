@@ -18,9 +18,10 @@ from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.stores import statements_in, targets
 from zerograd.static.engine.text.words import CLIPS, is_optimizer_class, is_optimizer_name
 
-ITERATOR = re.compile(  # only a file that says so has any
+_ITERATOR = re.compile(  # only a file that says so has any
     r"=\s*\(?\s*(?:[\w.]+\.parameters\(\)|(?:\w+\.)*(?:filter|map|chain|from_iterable)\(|\w+ for )"
 )
+_TARGET = re.compile(r"(?:^|[:;])\s*[\w.]+\s*$")  # and no argument of a call
 _MAKERS = frozenset(("filter", "map", "chain", "from_iterable"))
 _EXHAUSTING = frozenset(("list", "tuple", "set", "sorted", "sum", "max", "min"))
 _PASSED = ("enumerate", "zip", "tqdm")  # a loop over what they give goes over what they are given
@@ -40,6 +41,14 @@ class UsedUp(NamedTuple):
             if isinstance(each, ast.IfExp):
                 ways += [each.body, each.orelse]
         return any(isinstance(each, ast.Call) and _called(each) == "parameters" for each in ways)
+
+
+def makes_iterators(text: str) -> bool:
+    """May this file assign an iterator over parameters to a name? Most only hand one on."""
+    return any(
+        _TARGET.search(text[text.rfind("\n", 0, found.start()) + 1 : found.start()])
+        for found in _ITERATOR.finditer(text)
+    )
 
 
 def used_up(tree: ast.Module, statements: Sequence[ast.AST]) -> dict[int, UsedUp]:
