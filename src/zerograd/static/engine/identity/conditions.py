@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.identity.alone import is_of_one
 from zerograd.static.engine.identity.atoms import Atom, atom_of, setting_of
 from zerograd.static.engine.identity.branches import ALWAYS, NEVER, Test, combined
 from zerograd.static.engine.identity.definitions import Class, Function, Instance
@@ -35,7 +36,7 @@ from zerograd.static.engine.identity.values import (
 )
 from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.companions import asked_with
-from zerograd.static.engine.text.remainders import OPPOSITE, is_modulo, is_of_one, is_one
+from zerograd.static.engine.text.remainders import OPPOSITE, is_modulo, is_one
 from zerograd.static.engine.text.stores import targets
 from zerograd.static.engine.text.words import is_optimizer_name
 
@@ -85,7 +86,7 @@ def test_of(frame: Frame, node: ast.expr) -> Test:
         other = combined("both", [test.negated(), test_of(frame, node.orelse)])
         return combined("either", [then, other])
     if is_modulo(node):
-        if is_of_one(node):
+        if is_of_one(frame, node):
             return NEVER
         return _atom(frame, node, f"{_text(frame, node)}==0").negated()
     if type(node) is ast.Call:
@@ -207,8 +208,9 @@ def _comparison(frame: Frame, node: ast.Compare) -> Test:
         is_one = is_container_of(value, right)
         if is_one is not None:
             return ALWAYS if is_one is (operator in (ast.Is, ast.Eq)) else NEVER
-    if is_of_one(left) and isinstance(right, ast.Constant) and operator in (ast.Eq, ast.NotEq):
-        return ALWAYS if (right.value == 0) is (operator is ast.Eq) else NEVER
+    written_out = isinstance(right, ast.Constant)
+    if written_out and operator in (ast.Eq, ast.NotEq) and is_of_one(frame, left):
+        return ALWAYS if zero is (operator is ast.Eq) else NEVER
     if not is_modulo(left):
         counted = _counted(frame, node, left, operator, right)
         if counted is not None:

@@ -30,16 +30,6 @@ def is_one(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value == 1
 
 
-def is_of_one(node: ast.expr) -> bool:
-    """Is it `… % 1`, which is always zero?"""
-    return (
-        isinstance(node, ast.BinOp)
-        and isinstance(node.op, ast.Mod)
-        and isinstance(node.right, ast.Constant)
-        and node.right.value == 1
-    )
-
-
 def asks_for(test: ast.expr, remainder: int) -> bool:
     """Is it `… == remainder`?"""
     return (
