@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.remainders import is_modulo, is_one, is_positive
 
 if TYPE_CHECKING:
@@ -44,4 +45,6 @@ def _ones(frame: Frame, holding: list[Test] | tuple[Test, ...]) -> Iterator[ast.
 def _is_here(frame: Frame, asked: ast.Compare) -> bool:
     """Does it stand in the function that is read, where its names mean the same?"""
     function = frame.node
-    return function is None or (function.lineno <= asked.lineno <= (function.end_lineno or 0))
+    if not isinstance(function, FunctionNode):
+        return function is None
+    return function.lineno <= asked.lineno <= (function.end_lineno or 0)
