@@ -32,10 +32,11 @@ _REMARKS = (
     "the corpus at a later one (22 findings, one of them false, in 885 files), and 289 packages "
     "as they are published (18 findings, 3 of them false, in 626 files).",
     "Of the 3 of nineteenth-development two are one cause: optimizers in one of two dicts that a "
-    "function may return. The eight arguable ones of twentieth-held-out are one "
-    "shape in one repository, a clear before the backward under Accelerate's `accumulate()`, which drops "
-    "windows of more than one round; it is configured for one. Of its two false ones one stands where a "
-    "window is known to be of one round, and is silent since, the other in a function that cannot run.",
+    "function may return. The eight arguable ones of twentieth-held-out are one shape in one repository, a "
+    "clear before the backward under Accelerate's `accumulate()`, which drops windows of "
+    "more than one round; it is configured for one. Of its two false ones one stands "
+    "where a window is known to be of one round, and is silent since, the other in a "
+    "function that cannot run.",
 )
 
 _LABELLED = (
