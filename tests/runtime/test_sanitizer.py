@@ -577,3 +577,38 @@ def test_a_scaler_with_methods_of_its_own_is_heard(updates, codes):
         train()
     assert [each.rule.code for each in watch.findings] == codes
     assert "is_heard" not in vars(Sums.update)
+
+
+def test_a_scaler_whose_class_is_made_under_watch_is_heard_and_left_as_it_was():
+    net = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    with zerograd.watch(policy="collect") as watch:
+
+        class Fixed(torch.amp.GradScaler):
+            def update(self, new_scale=None):
+                self._per_optimizer_states.clear()
+
+        scaler = Fixed("cpu", init_scale=4.0)
+        for _ in range(4):
+            optimizer.zero_grad()
+            scaler.scale(net(torch.ones(3, 2)).mean()).backward()
+            scaler.update()
+            scaler.step(optimizer)
+    # That no update follows the last step is the same fault.
+    assert [each.rule.code for each in watch.findings] == ["ZG305"]
+    assert "is_heard" not in vars(Fixed.update)
+    assert "__init_subclass__" not in vars(torch.amp.GradScaler)
+
+
+def test_what_torch_warns_of_names_the_line_that_it_names_without_us():
+    net = torch.nn.Linear(2, 1)
+    used = (each for each in net.parameters())
+    assert list(used)
+    with zerograd.watch(policy="collect"), warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        torch.amp.GradScaler("cuda")
+        net(torch.ones(1, 2)).sum().backward()
+        torch.nn.utils.clip_grad_norm_(used, 1.0)
+        torch.nn.utils.clip_grad_norm(net.parameters(), 1.0)
+    expected = 2 if torch.cuda.is_available() else 3
+    assert [each.filename for each in told] == [__file__] * expected

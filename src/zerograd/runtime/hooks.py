@@ -7,7 +7,6 @@ else here is kept out of graphs.
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,13 +16,14 @@ from torch.nn.utils import clip_grad
 from torch.optim import optimizer as optimizer_module
 from torch.optim.optimizer import Optimizer
 
-from zerograd.runtime import fsdp_facts, scaler_calls, torch_facts, traced_calls
+from zerograd.runtime import fsdp_facts, graph_calls, scaler_calls, torch_facts, traced_calls
 from zerograd.runtime.closures import heard as heard_closure
 from zerograd.runtime.engine import EngineLog, engine_patches
 from zerograd.runtime.forks import new_lock
 from zerograd.runtime.listener import Listener
 from zerograd.runtime.ride import CLEAR, STANDSTILL, STEP, Ride, Standstill
 
+_ABSENT = object()  # of what a class has from another one
 _KEPT_OUT = (
     *(
         "announce",
@@ -41,6 +41,7 @@ _KEPT_OUT = (
         "engine",
         "feeding",
         "fsdp_facts",
+        "graph_calls",
         "graphs",
         "guard",
         "in_sight",
@@ -148,12 +149,10 @@ def _put_on() -> None:
     for owner, name, make in (
         (Optimizer, "zero_grad", _clearing),
         (Optimizer, "add_param_group", _holding),
-        (torch.cuda.CUDAGraph, "capture_begin", _capture_beginning),
-        (torch.cuda.CUDAGraph, "capture_end", _capture_ending),
-        (torch.cuda.CUDAGraph, "replay", _replaying),
     ):
         _patch(owner, name, make(getattr(owner, name)))
     scaler_calls.put_on(_patch)
+    graph_calls.put_on(_patch)
     module = torch.nn.Module
     _patch(module, "zero_grad", traced_calls.module_clearing(module.zero_grad))
     inner = traced_calls.clipping(clip_grad._clip_grads_with_norm_)
@@ -190,12 +189,16 @@ def _hear_models_clip() -> None:
 
 
 def _patch(place: Any, name: str, value: Any) -> None:
-    before = vars(place)[name]
+    before = vars(place).get(name, _ABSENT)
     setattr(place, name, value)
 
     def take_off() -> None:
         # Someone may have wrapped ours since: then it stays below theirs, and only hands on.
-        if vars(place).get(name) is value:
+        if vars(place).get(name) is not value:
+            return
+        if before is _ABSENT:
+            delattr(place, name)
+        else:
             setattr(place, name, before)
 
     _undo.append(take_off)
@@ -372,38 +375,3 @@ def _as_torch_has_it(wrapper: Any, *, is_plain: bool) -> Any:
     # torch caches the disabled original on the function, and `wraps` has copied that.
     vars(wrapper).pop("__dynamo_disable", None)
     return wrapper if is_plain else torch._disable_dynamo(wrapper)
-
-
-def _capture_beginning(original: Any) -> Any:
-    @functools.wraps(original)
-    def capture_begin(self: Any, *args: Any, **kwargs: Any) -> None:
-        __tracebackhide__ = True
-        original(self, *args, **kwargs)
-        for listener in _listeners:
-            listener.capture_begins(self)
-
-    return capture_begin
-
-
-def _capture_ending(original: Any) -> Any:
-    @functools.wraps(original)
-    def capture_end(self: Any) -> None:
-        __tracebackhide__ = True
-        original(self)
-        for listener in _listeners:
-            listener.capture_ends(self)
-
-    return capture_end
-
-
-def _replaying(original: Any) -> Any:
-    @functools.wraps(original)
-    def replay(self: Any) -> None:
-        __tracebackhide__ = True
-        original(self)
-        # What torch replays for itself, in compiled code say, stands in a backward that is heard.
-        if not sys._getframe(1).f_globals.get("__name__", "").startswith("torch."):
-            for listener in _listeners:
-                listener.replayed(self)
-
-    return replay

@@ -133,11 +133,15 @@ class Ledger:
         )
 
     def _is_owed_already(self, finding: Finding, event: Event | None) -> bool:
-        """Is it told already that this update is missing? One is for all optimizers of a scaler."""
+        """Is it told already that this update is missing, or that it came too early?
+
+        One is for all optimizers of a scaler.
+        """
         owner, advice = map(self._in_words_of, (finding.owner, finding.advice))
         return any(
-            each.rule.code == finding.rule.code
-            and (each.advice == advice or (event is None and each.owner == owner))
+            (each.rule.code == finding.rule.code and each.advice == advice)
+            or (each.rule.code == finding.rule.code and event is None and each.owner == owner)
+            or (each.rule.code == "ZG305" and each.owner == owner)
             for each in self._found.values()
         )
 

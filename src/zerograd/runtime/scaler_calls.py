@@ -15,11 +15,15 @@ Patch = Callable[[Any, str, Any], None]
 
 
 def put_on(patch: Patch) -> None:
-    """Patch the scalers that there are, and those that come with their first object."""
+    """Patch the scalers that there are, and those whose class is made later.
+
+    Their making is left alone: torch warns in it of a device that is not there, and names the line
+    of who called it.
+    """
     _put_on(GradScaler, patch)
     for kind in _made_from(GradScaler):
         _put_on(kind, patch)
-    patch(GradScaler, "__init__", _making(GradScaler.__init__, patch))
+    patch(GradScaler, "__init_subclass__", _deriving(patch))
 
 
 def _made_from(kind: type[Any]) -> Iterator[type[Any]]:
@@ -42,17 +46,13 @@ def _put_on(kind: type[Any], patch: Patch) -> None:
             patch(kind, name, wrapper)
 
 
-def _making(original: Any, patch: Patch) -> Any:
-    @functools.wraps(original)
-    def __init__(self: GradScaler, *args: Any, **kwargs: Any) -> None:
-        __tracebackhide__ = True
+def _deriving(patch: Patch) -> Any:
+    def __init_subclass__(cls: type[Any], **options: Any) -> None:
+        super(GradScaler, cls).__init_subclass__(**options)
         if traced_calls.listeners:
-            for kind in type(self).__mro__:
-                if kind is not GradScaler and issubclass(kind, GradScaler):
-                    _put_on(kind, patch)
-        original(self, *args, **kwargs)
+            _put_on(cls, patch)
 
-    return __init__
+    return classmethod(__init_subclass__)
 
 
 def _scaling(original: Any) -> Any:
