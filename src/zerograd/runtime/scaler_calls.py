@@ -47,7 +47,7 @@ def _put_on(kind: type[Any], patch: Patch) -> None:
 
 
 def _deriving(patch: Patch) -> Any:
-    def __init_subclass__(cls: type[Any], **options: Any) -> None:
+    def __init_subclass__(cls: type[Any], /, **options: Any) -> None:
         super(GradScaler, cls).__init_subclass__(**options)
         if traced_calls.listeners:
             _put_on(cls, patch)
