@@ -50,8 +50,7 @@ def either(program: Program, test: Test, then: Value, otherwise: Value) -> Value
         value.there = settled(program, test if value is then else test.negated())
         return value
     if type(value) is Tensor and type(then) is Tensor and type(otherwise) is Tensor:
-        others = then.deps - otherwise.deps and otherwise.deps - then.deps
-        if others or then.scaler != otherwise.scaler:
+        if then.deps != otherwise.deps or then.scaler != otherwise.scaler:
             value.choice = test, then, otherwise
         return value
     if type(value) is not Optimizer and type(value) is not Named:
