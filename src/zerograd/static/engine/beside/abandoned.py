@@ -16,7 +16,7 @@ from zerograd.lifecycle.findings import Finding
 from zerograd.rules import BY_CODE
 from zerograd.static.engine.identity.acting import acts
 from zerograd.static.engine.identity.frame import path_of
-from zerograd.static.engine.judging.handovers import is_used
+from zerograd.static.engine.judging.handovers import is_used, last_part
 from zerograd.static.engine.judging.unused import NEVER_STEPPED
 from zerograd.static.engine.text.parts import parts_below
 from zerograd.static.engine.text.places import has_row
@@ -44,6 +44,7 @@ _OTHERWISE = re.compile(
 )
 _BY_A_SCALER = re.compile(r"\b(?:\w+\.)*\w*scaler\w*\.(?:step|update)\(")
 _AUTOGRAD = re.compile(r"\bautograd\.grad\b|\bautograd\b(?= import|\.Variable)")  # of a penalty
+_VARIABLE = re.compile(r"\bautograd\b(?= import Variable *$|\.Variable\b)", re.MULTILINE)  # of old
 # what is called for its own sake and leaves weights alone
 _LOOKS = frozenset(
     (
@@ -67,31 +68,53 @@ def never_stepped(program: Program, told: Collection[Finding]) -> Iterator[Findi
         first, last = loop.lineno, loop.end_lineno or 0
         if not (has_row(cleared, first, last) and has_row(filled, first, last)):
             continue  # most loops
-        for clear in _cleared(loop.body):
-            owner = path_of(clear.func).removesuffix(".zero_grad")
+        for owner, clear in _cleared(unit, loop):
             spot = unit.source.spot(clear)
             others = _stepped_beside(loop, owner)
             if others and not _has_a_loss_of_its_own(loop, owner):
                 continue
             if spot.line not in lines and _is_left_alone(unit, loop, owner, others):
                 # asked late: it is slow, and few come to it
-                if _OTHERWISE.search(_AUTOGRAD.sub("", text) if others else text):
+                if _OTHERWISE.search((_AUTOGRAD if others else _VARIABLE).sub("", text)):
                     return
-                stepped = f"{owner.rsplit('.', 1)[-1]}.step" in text
-                yield _finding(program, owner, clear, NOT_HERE if stepped else NEVER_STEPPED)
+                message = NOT_HERE if _is_stepped(unit, owner) else NEVER_STEPPED
+                yield _finding(program, owner, clear, message)
 
 
-def _cleared(body: list[ast.stmt]) -> list[ast.Call]:
-    """Return the clears of optimizers by name in each round, if each of them goes back as well."""
-    calls = list(_done(body))
+def _cleared(unit: Unit, loop: ast.For | ast.While) -> Iterator[tuple[str, ast.Call]]:
+    """Yield whose optimizer each round clears, and where, if each of them goes back as well."""
+    calls = list(_done(loop.body))
     if not any(_last(each) == "backward" for each in calls):
-        return []
-    return [
-        each
-        for each in calls
-        if path_of(each.func).endswith(".zero_grad")
-        and is_optimizer_name(path_of(each.func).split(".")[-2])
-    ]
+        return
+    told = set()
+    for each in calls:
+        cleared, _, last = path_of(each.func).rpartition(".")
+        if last != "zero_grad":
+            continue
+        if is_optimizer_name(cleared.rsplit(".", 1)[-1]):
+            yield cleared, each
+        elif cleared not in told and f"{cleared}(" in unit.text_of(loop):
+            told.add(cleared)
+            owners = _made_over(unit, cleared)
+            if len(owners) == 1 and not _is_stepped(unit, *owners):
+                yield owners.pop(), each
+
+
+def _made_over(unit: Unit, network: str) -> set[str]:
+    """Return the optimizers that this file makes with `network.parameters()`."""
+    return {
+        path_of(each.targets[0])
+        for each in unit.statements()
+        if isinstance(each, ast.Assign)
+        and isinstance(each.value, ast.Call)
+        and is_optimizer_name(path_of(each.targets[0]).rsplit(".", 1)[-1])
+        and f"{network}.parameters()" in unit.text_of(each)
+    }
+
+
+def _is_stepped(unit: Unit, owner: str) -> bool:
+    """Does the file step it by its name anywhere, but in a comment?"""
+    return any(unit.places.coded(f"{last_part(owner)}.step"))
 
 
 def _done(body: list[ast.stmt]) -> Iterator[ast.Call]:
@@ -146,7 +169,7 @@ def _is_left_alone(
         text = text.replace(f"{other}.step(", "(")
     if acts(text, unit):
         return False
-    if f"{name}.step" in unit.source.text and not _is_stepped_apart(unit, loop, name):
+    if _is_stepped(unit, owner) and not _is_stepped_apart(unit, loop, name):
         return False
     for each in statements_in(loop.body):
         call = each.value if isinstance(each, ast.Expr) else None
@@ -203,6 +226,8 @@ def _only_looks(call: ast.Call) -> bool:
         return _is_of_a_schedule(call)
     if last == "zero_" and ".grad." in path:
         return True  # of some weights: what is left has no step either
+    if last.endswith("_") and "step" not in last:
+        return True  # `input.data.copy_(batch)`: where no gradient is read, none is used in place
     return last in _LOOKS or not _SHOWS.isdisjoint(words_of(last))
 
 
