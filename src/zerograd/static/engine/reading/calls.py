@@ -10,7 +10,7 @@ from zerograd.static.engine.identity.arguments import Arguments
 from zerograd.static.engine.identity.choices import on_both_ways
 from zerograd.static.engine.identity.definitions import Class, Function, Instance, Namespace, Super
 from zerograd.static.engine.identity.endings import is_empty
-from zerograd.static.engine.identity.frame import Frame, plain_name
+from zerograd.static.engine.identity.frame import Frame, path_of, plain_name
 from zerograd.static.engine.identity.groups import Groups
 from zerograd.static.engine.identity.ir import Haze, has_effect
 from zerograd.static.engine.identity.items import items_by, mapped
@@ -337,6 +337,8 @@ def _instance_method(
         return forward(frame, frozenset((value.path,)), arguments)  # self.BCE_loss: no class
     if value is not None and not (isinstance(value, Named) and is_of_torch(name)):
         return _call_value(frame, node, value)
+    if value is None and frame.asks_parameters_of(path_of(node.func)):
+        return forward(frame, frozenset((f"{base.key}.{name}",)), arguments)  # a base class made it
     inner = handed_through(frame, base)
     if isinstance(inner, Optimizer | Module | Instance):
         return _method(frame, node, inner, name)
