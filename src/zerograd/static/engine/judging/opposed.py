@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from itertools import combinations, islice, product
+from itertools import combinations, islice, permutations, product
 from typing import TYPE_CHECKING, NamedTuple
 
 from zerograd.lifecycle.events import EventKind, Spot
@@ -54,13 +54,19 @@ _STATIONS_OF_SUM = ("fills its gradients with both losses", "steps on both")
 _JUDGES = frozenset(
     ("d", "dis", "disc", "discrim", "discriminator", "critic", "critics", "q", "qf")
 )
-_MAKERS = frozenset(("g", "gen", "generator", "actor", "policy", "pi"))
+_MAKERS = frozenset(
+    (
+        *("g", "gen", "generator", "actor", "policy", "pi"),
+        *("vae", "vqvae", "vqgan", "ae", "autoencoder"),  # trained against a discriminator, too
+    )
+)
 _MOST_PULLS = 64
 _SAMPLES = frozenset(("fake", "real", "f", "r"))  # of the judge's own: loss_g_fake
 _KINDS = ("fake", "real", "loss")  # lossDfake
 # What is frozen for a while is not filled, and a reversed gradient pulls the other way.
 _OTHERWISE = re.compile(
-    r"requires_grad_\(|\.requires_grad\s*=|set_requires_grad|toggle|freeze|revers|grl|inputs\s*="
+    r"requires_grad_\((?!\s*(?:True\s*)?\))|\.requires_grad\s*=(?!\s*True\b)|set_requires_grad"
+    r"|toggle|freeze|revers|grl|inputs\s*="
     r"|register_hook",
     re.IGNORECASE,
 )
@@ -171,21 +177,23 @@ class Opposed:
         assert step.event is not None
         owner = step.event.owner
         judge = owner if _has_role(owner, _JUDGES) else step.name  # it may have no name but here
-        named: list[tuple[Term, Assignments]] = []
+        named: list[list[tuple[Term, Assignments]]] = []
         for each in (first, second):
             backward = self._buckets.backward_at(each.spot)
             loss = loss_of(backward.node) if backward is not None else None
             if backward is None or loss is None or _OTHERWISE.search(_text_around(backward)):
                 return ""
             given = self._given(backward)
-            named.extend((term, given) for term in terms_of(loss, given))
+            named.append([(term, given) for term in terms_of(loss, given)])
         for other in sorted(_others(first, owner) | _others(second, owner)):
             made_by = {_last(each) for each in self._buckets.holdings[other]}
             if made_by & mine or not any(self._steps_on(other, each) for each in (first, second)):
                 continue
-            found = _other_loss(named, Passage(mine, made_by), judge, other)
-            if found:
-                return found
+            through = Passage(mine, made_by)
+            for own, beside in permutations(named):
+                found = _other_loss(own, beside, through, judge, other)
+                if found:
+                    return found
         return ""
 
     def _steps_on(self, owner: str, held: Contribution) -> bool:
@@ -244,20 +252,25 @@ def _in_one_sum(
     """Return a term of the sum that by its name is the maker's, and comes through the judge."""
     if any(_has_role(each, _JUDGES | _MAKERS) for each in names_of_sum(loss, given)):
         return ""  # one loss by its name
-    return _other_loss([(each, given) for each in terms(loss, given)], through, owner, other)
+    named = [(each, given) for each in terms(loss, given)]
+    return _other_loss(named, named, through, owner, other)
 
 
 def _other_loss(
-    named: list[tuple[Term, Assignments]], through: Passage, owner: str, other: str
+    mine: list[tuple[Term, Assignments]],
+    beside: list[tuple[Term, Assignments]],
+    through: Passage,
+    owner: str,
+    other: str,
 ) -> str:
-    """Return the name of the maker's among these losses, where the judge's own is one of them."""
+    """Return the name of the maker's loss beside those that the judge's own is one of."""
     if not (_has_role(owner, _JUDGES) and _has_role(other, _MAKERS)):
         return ""
     own = any(
         _is_for(each.names, _JUDGES, _MAKERS) and through.passes(each.node, given)
-        for each, given in named
+        for each, given in mine
     )
-    for each, given in named if own else ():
+    for each, given in beside if own else ():
         if _is_for(each.names, _MAKERS, _JUDGES | _SAMPLES) and through.passes(
             each.node, given, handed=True
         ):

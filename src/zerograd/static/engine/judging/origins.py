@@ -21,6 +21,7 @@ class Assignments:
         self._given: dict[str, list[tuple[int, ast.expr, bool]]] = {}
         self._cut_off: list[tuple[int, int]] = []  # lines that compute nothing to go back through
         self._branches: list[tuple[int, int]] = []
+        self._choices: list[tuple[int, int, int]] = []  # where an `if`, and its `else`, begin; end
         self._turns: list[tuple[ast.For | ast.AsyncFor, str, str]] = []  # a loop, an item, of what
         self._tree = tree
         body: list[ast.stmt] = tree.body
@@ -53,6 +54,9 @@ class Assignments:
                 self._cut_off.append((node.lineno, node.end_lineno or node.lineno))
         elif isinstance(node, ast.If):
             self._branches.append((node.lineno, node.end_lineno or node.lineno))
+            if node.orelse:
+                other = node.orelse[0].lineno
+                self._choices.append((node.lineno, other, node.end_lineno or other))
         elif isinstance(node, ast.For | ast.AsyncFor):
             for item, of in items_of(node.target, node.iter):
                 self._turns.append((node, item, of))
@@ -78,6 +82,21 @@ class Assignments:
             if at < line:
                 found = [*found, value] if adds else [value]
         return found
+
+    def on_any_way(self, path: str, line: int) -> list[ast.expr]:
+        """Return the same, and what it was given in the other branch of an `if` before `line`."""
+        last = self.before(path, line)
+        earlier = [
+            value
+            for at, value, adds in self._given.get(path, ())
+            if not adds
+            and any(
+                first <= at < other <= each.lineno <= end < line
+                for first, other, end in self._choices
+                for each in last[:1]
+            )
+        ]
+        return [*earlier, *last]
 
     def always_before(self, path: str, line: int) -> list[ast.expr]:
         """Return the same, less what was added in a branch that `line` is not in."""

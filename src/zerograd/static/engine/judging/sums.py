@@ -78,7 +78,7 @@ def _named(
     values: list[ast.expr] = []
     if isinstance(node, ast.Name | ast.Attribute) and depth < _DEEPEST:
         names = (*names, path_of(node))
-        values = given.before(path_of(node), node.lineno)
+        values = given.on_any_way(path_of(node), node.lineno)
     for value in values:
         yield from _named(value, given, names, depth + 1)
     if not values and names:
@@ -144,7 +144,7 @@ def _calls(
         return
     deeper = way.into(node)
     if isinstance(node, ast.Call):
-        path = way.called(node, given).split(".")
+        path = way.called(node, given).replace(".module.", ".").split(".")  # DDP's
         if path[-1] in _CUTS:
             return
         if path[-1] in networks or (len(path) > 1 and path[-2] in networks):
