@@ -99,7 +99,7 @@ class Buckets:
             for each in self.happenings
             if each.optimizer is None and each.keys
             for key in each.keys - items
-            if not key.startswith("?")
+            if not key.startswith("?") and not any(map(is_loss_name, key.split(".")))
         }
         # What an optimizer is seen to hold is its own, whatever another is called.
         held = {key for each in self.optimizers.values() for key in each.keys or ()}
