@@ -78,10 +78,10 @@ if TYPE_CHECKING:
 
 BESIDE = (
     uncalled_findings,
+    forgotten,  # before those that tell where such an optimizer is built
     idle,
     kept_idle,
     kept_unused,
-    forgotten,
     flushed_otherwise,
     withheld,
     unupdated,
@@ -137,7 +137,9 @@ def _findings(program: Program) -> Outcome:
     told = {(each.rule.code, each.spot.line) for each in findings if each.certain}
     for rule in BESIDE:
         for each in rule(program):
-            if each.spot not in program.told_of and (each.rule.code, each.spot.line) not in told:
+            if each.spot in program.told_of or (each.rule.code, each.spot.line) in told:
+                continue
+            if not _is_left_already(program, each, findings):
                 findings.append(each)
     findings.extend(frozen(program, findings))
     findings.extend(never_stepped(program, findings))
@@ -148,6 +150,18 @@ def _findings(program: Program) -> Outcome:
     findings = without_nameless(program, without_entrusted(program, findings))
     findings.sort(key=lambda finding: not finding.certain)
     return Outcome(in_order(findings), program.unresolved)
+
+
+def _is_left_already(program: Program, found: Finding, told: list[Finding]) -> bool:
+    """Is it told in the same function that nothing steps this optimizer?"""
+    around = program.main.functions_around
+    return found.rule.code == "ZG203" and any(
+        each.rule.code == "ZG203"
+        and each.owner == found.owner
+        and each.certain
+        and around(each.spot.line)[-1:] == around(found.spot.line)[-1:]
+        for each in told
+    )
 
 
 def _judge(program: Program, root: Root) -> list[Finding]:

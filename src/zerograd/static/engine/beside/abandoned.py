@@ -68,7 +68,8 @@ def never_stepped(program: Program, told: Collection[Finding]) -> Iterator[Findi
         first, last = loop.lineno, loop.end_lineno or 0
         if not (has_row(cleared, first, last) and has_row(filled, first, last)):
             continue  # most loops
-        for owner, clear in _cleared(unit, loop):
+        for clear in _cleared(loop.body):
+            owner = path_of(clear.func).removesuffix(".zero_grad")
             spot = unit.source.spot(clear)
             others = _stepped_beside(loop, owner)
             if others and not _has_a_loss_of_its_own(loop, owner):
@@ -81,35 +82,17 @@ def never_stepped(program: Program, told: Collection[Finding]) -> Iterator[Findi
                 yield _finding(program, owner, clear, message)
 
 
-def _cleared(unit: Unit, loop: ast.For | ast.While) -> Iterator[tuple[str, ast.Call]]:
-    """Yield whose optimizer each round clears, and where, if each of them goes back as well."""
-    calls = list(_done(loop.body))
+def _cleared(body: list[ast.stmt]) -> list[ast.Call]:
+    """Return the clears of optimizers by name in each round, if each of them goes back as well."""
+    calls = list(_done(body))
     if not any(_last(each) == "backward" for each in calls):
-        return
-    told = set()
-    for each in calls:
-        cleared, _, last = path_of(each.func).rpartition(".")
-        if last != "zero_grad":
-            continue
-        if is_optimizer_name(cleared.rsplit(".", 1)[-1]):
-            yield cleared, each
-        elif cleared not in told and f"{cleared}(" in unit.text_of(loop):
-            told.add(cleared)
-            owners = _made_over(unit, cleared)
-            if len(owners) == 1 and not _is_stepped(unit, *owners):
-                yield owners.pop(), each
-
-
-def _made_over(unit: Unit, network: str) -> set[str]:
-    """Return the optimizers that this file makes with `network.parameters()`."""
-    return {
-        path_of(each.targets[0])
-        for each in unit.statements()
-        if isinstance(each, ast.Assign)
-        and isinstance(each.value, ast.Call)
-        and is_optimizer_name(path_of(each.targets[0]).rsplit(".", 1)[-1])
-        and f"{network}.parameters()" in unit.text_of(each)
-    }
+        return []
+    return [
+        each
+        for each in calls
+        if path_of(each.func).endswith(".zero_grad")
+        and is_optimizer_name(path_of(each.func).split(".")[-2])
+    ]
 
 
 def _is_stepped(unit: Unit, owner: str) -> bool:

@@ -40,7 +40,7 @@ def forgotten(program: Program) -> Iterator[Finding]:
     left = [
         each
         for each in statements
-        if _network(each.value) and f"{path_of(each.targets[0])}.step" not in text
+        if _network(each.value) and not any(unit.places.coded(f"{path_of(each.targets[0])}.step"))
     ]
     if not left:
         return  # most files
@@ -76,7 +76,8 @@ def _trained_without(
         return
     if any(_may_hold(unit, each, network) for each in built if each is not made):
         return  # left over, where another one has these weights
-    if any(is_used(each, {name}, set()) for each in parts_below(unit.source.tree)):
+    parts = parts_below(unit.source.tree)
+    if any(is_used(each, {name}, set(), trained=True) for each in parts):
         return
     for clear in _cleared_and_filled(unit, network):
         rule = BY_CODE["ZG203"]
