@@ -181,6 +181,41 @@ def test_a_fault_about_a_closure_is_found_at_the_step(name):
     assert finding.live.step <= 2
 
 
+@pytest.mark.parametrize(
+    ("optimizer_of", "closure"),
+    [
+        (torch.optim.SGD, lambda: None),  # Lightning hands this on where it is given no closure
+        (torch.optim.SGD, lambda: torch.zeros(())),
+        (AsksForLess, lambda: None),
+    ],
+)
+def test_a_second_step_whose_closure_does_nothing_is_told(optimizer_of, closure):
+    model = nn.Linear(3, 1)
+    optimizer = optimizer_of(model.parameters())
+    with watch(policy="collect") as watching:
+        for _ in range(4):
+            optimizer.zero_grad()
+            model(torch.randn(2, 3)).sum().backward()
+            optimizer.step(closure)
+            optimizer.step(closure)
+    (finding,) = watching.findings
+    assert finding.rule.code == "ZG402"
+    assert finding.live.step <= 2
+
+
+def test_an_optimizer_that_compares_losses_uses_no_gradients_again():
+    model = nn.Linear(3, 1)
+    first, then = torch.optim.SGD(model.parameters(), lr=0.01), ComparesLosses(model.parameters())
+    with watch(policy="collect") as watching:
+        for _ in range(4):
+            x, y = torch.randn(4, 3), torch.randn(4, 1)
+            first.zero_grad()
+            mse_loss(model(x), y).backward()
+            first.step()
+            then.step(lambda x=x, y=y: mse_loss(model(x), y))
+    assert not watching.findings
+
+
 def test_an_optimizer_of_ones_own_that_finds_nothing_is_told():
     model = nn.Linear(3, 1)
     optimizer = ClearsWhatItUsed(model.parameters())
@@ -221,7 +256,7 @@ def nothing():
 
 def stand_in(closure):
     said = []
-    return heard(closure, lambda: said.append("begins"), lambda: said.append("returns")), said
+    return heard(closure, lambda: said.append("begins"), lambda _: said.append("returns")), said
 
 
 def test_a_closure_keeps_its_class_its_attributes_and_its_arguments():

@@ -33,9 +33,9 @@ class _Heard(functools.partial):  # type: ignore[type-arg]
 
 
 def heard(
-    closure: Callable[..., Any], begins: Callable[[], None], returns: Callable[[], None]
+    closure: Callable[..., Any], begins: Callable[[], None], returns: Callable[[Any], None]
 ) -> Callable[..., Any]:
-    """Return a closure that tells when the user's one is called and when it has returned.
+    """Return a closure that tells when the user's one is called and what it has returned.
 
     Where that takes no arguments, the call is made of built-in iterators, so that no frame of
     ours lies between the optimizer and the user's closure when that raises.
@@ -46,14 +46,14 @@ def heard(
         return ()
 
     def returned(loss: Any) -> Any:
-        returns()
+        returns(loss)
         return loss
 
     def called(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
         begins()
         loss = closure(*args, **kwargs)
-        returns()
+        returns(loss)
         return loss
 
     if takes_nothing(closure):

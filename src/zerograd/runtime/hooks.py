@@ -338,9 +338,9 @@ def _heard_closure(optimizer: Optimizer, closure: Callable[..., Any]) -> Callabl
         for listener in _listeners:
             listener.closure_begins(optimizer)
 
-    def returns() -> None:
+    def returns(loss: Any) -> None:
         for listener in _listeners:
-            listener.closure_returns(optimizer)
+            listener.closure_returns(optimizer, loss)
 
     return heard_closure(closure, begins, returns)
 

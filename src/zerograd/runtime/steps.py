@@ -83,8 +83,7 @@ class Steps:
             filled = recorder.memo.node.filled
             for bucket in owner.buckets:
                 if bucket.name not in filled:
-                    of_torch = type(optimizer).__module__.startswith("torch.")
-                    recorder.looks.before_step(bucket, site, of_torch=of_torch)
+                    recorder.looks.before_step(bucket, site, of_torch=_is_of_torch(optimizer))
             if recorder.leaves.watched:
                 recorder.leaves.before_step()
         if own:
@@ -142,11 +141,13 @@ class Steps:
             opened.runs = True
             opened.backwards = self._recorder.counts[ride.BACKWARD]
 
-    def closure_returns(self, optimizer: Optimizer) -> None:
+    def closure_returns(self, optimizer: Optimizer, loss: Any) -> None:
         """A closure that has gone backward leaves gradients to be used, and no other does.
 
         One that only computes a loss does so for an optimizer that goes backward itself, or
-        searches for a length of step. What was there before it is used all the same.
+        searches for a length of step. What was there before it is used all the same. Without a
+        loss nothing can be done but to use what is there, again if need be, and torch's
+        optimizers do nothing else.
         """
         opened = self._heard(optimizer)
         if opened is None:
@@ -154,7 +155,10 @@ class Steps:
         opened.runs = False
         backwards = self._recorder.counts[ride.BACKWARD]
         is_filled, opened.backwards = backwards > opened.backwards, backwards
-        if is_filled or (opened.is_due and self._holds_unused(opened.owner)):
+        holds = self._holds_unused
+        if loss is None or _is_of_torch(optimizer):
+            holds = self._holds_any
+        if is_filled or (opened.is_due and holds(opened.owner)):
             self._take_again(opened, optimizer)
 
     def before_clear(self, holder: Any) -> None:
@@ -199,6 +203,9 @@ class Steps:
         opened.is_due = False
         self._take(opened.owner, optimizer, opened.site, is_again=opened.taken > 0)
         opened.taken += 1
+
+    def _holds_any(self, owner: Owner) -> bool:
+        return any(bucket.name in self._recorder.memo.node.filled for bucket in owner.buckets)
 
     def _holds_unused(self, owner: Owner) -> bool:
         """Is there something in its buckets that no step has used, and nothing else?"""
@@ -301,3 +308,7 @@ class Steps:
         owner.backwards = recorder.counts[ride.BACKWARD]
         if recorder.replicas:
             recorder.replicas.at_step(owner.mask)
+
+
+def _is_of_torch(optimizer: Optimizer) -> bool:
+    return type(optimizer).__module__.startswith("torch.")
