@@ -81,3 +81,66 @@ def test_code_that_is_loaded_but_named_by_no_one_here_updates_nothing(run):
 
 def test_code_that_is_named_by_what_the_script_names_may_update(run):
     assert run(BY_HAND) == ["ZG101"]
+
+
+LIBRARY = """
+    import torch
+
+    class Descent{base}:
+        def __init__(self, parameters):
+            self.held = list(parameters)
+            {init}
+
+        def zero_grad(self):
+            for p in self.held:
+                p.grad = None
+
+        @torch.no_grad()
+        def step(self):
+            def gradient(p):
+                return p.grad
+
+            for p in self.held:
+                p -= 0.1 * gradient(p)
+"""
+THROUGH_A_LIBRARY = """
+    import stepper
+    import torch
+    from torch import nn
+
+    torch.manual_seed(0)
+    model = nn.Linear(4, 1)
+    optimizer = stepper.Descent(model.parameters())
+    for step in range(12):
+        {clear}
+        model(torch.randn(8, 4)).pow(2).mean().backward()
+        optimizer.step()
+"""
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = tmp_path / "site-packages" / "stepper"
+    folder.mkdir(parents=True)
+    monkeypatch.syspath_prepend(str(folder.parent))
+    (folder / "__init__.py").write_text("from stepper.steps import Descent\n", encoding="utf-8")
+
+    def make(base: str = "", init: str = "pass") -> None:
+        text = dedent(LIBRARY.format(base=base, init=init))
+        (folder / "steps.py").write_text(text, encoding="utf-8")
+
+    yield make
+    for name in ("stepper", "stepper.steps"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(("clear", "codes"), [("", ["ZG101"]), ("optimizer.zero_grad()", [])])
+def test_a_library_that_steps_without_torchs_optimizers_updates_by_hand(run, library, clear, codes):
+    library()
+    assert run(THROUGH_A_LIBRARY.format(clear=clear)) == codes
+
+
+def test_a_library_whose_optimizer_is_torchs_kind_moves_no_target(run, library):
+    library("(torch.optim.Optimizer)", "super().__init__(self.held, {})")
+    text = FOLLOWED.format(imports="import stepper").replace("torch.optim.SGD", "stepper.Descent")
+    assert run(text.replace(", lr=0.01", "")) == []

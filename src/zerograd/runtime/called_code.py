@@ -20,6 +20,7 @@ from zerograd.runtime import hand_work
 from zerograd.runtime.call_site import Site, kind_of_is_machinery, kind_of_is_user
 from zerograd.runtime.clears import code_of
 from zerograd.runtime.hand_work import adds, parsed, scopes_near, starts
+from zerograd.runtime.in_sight import is_read_by
 from zerograd.runtime.written import statements
 
 MOST_FILES = 256  # of one package
@@ -39,6 +40,11 @@ def filling(site: Site) -> tuple[Spot, str]:
         return site.spot, ""
     chosen = min(calls, key=lambda each: (each.lineno > line, -each.lineno))
     return hand_work.spot_of(chosen, site), ast.unparse(chosen)
+
+
+def reads(site: Site) -> bool:
+    """Does a function called near `site` use what `.grad` holds? So one may step on its own."""
+    return any(is_read_by(code) for _, code in _called_near(site))
 
 
 def _only_adds(code: CodeType) -> bool:

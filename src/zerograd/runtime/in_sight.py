@@ -10,11 +10,12 @@ import ast
 import linecache
 import sys
 from collections.abc import Iterator
-from types import FrameType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 
 from torch.optim import Optimizer
 
 from zerograd.runtime.call_site import kind_of_is_machinery, kind_of_is_user
+from zerograd.runtime.hand_work import parsed
 from zerograd.runtime.written import is_grad
 
 MOST_FILES = 8192
@@ -31,6 +32,23 @@ _MEASURES = frozenset(
 def uses_gradients() -> bool:
     """Is `.grad` read around the call that goes on, other than to measure, test or change it?"""
     return any(map(_uses_gradients, files()))
+
+
+def is_read_by(code: CodeType) -> bool:
+    """Does a function itself read `.grad` so, and is it no method of torch's kind of optimizers?"""
+    path, line = code.co_filename, code.co_firstlineno
+    if ".grad" not in "".join(linecache.getlines(path)):
+        return False
+    known = _optimizers_in(path)
+    waiting: list[ast.AST] = [parsed(path)]
+    for node in waiting:  # grows as it goes
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and line == min(
+            each.lineno for each in (node, *node.decorator_list)
+        ):
+            return _reads(node, known)
+        if not (isinstance(node, ast.ClassDef) and node.name in known):
+            waiting += ast.iter_child_nodes(node)
+    return False
 
 
 def files() -> Iterator[str]:

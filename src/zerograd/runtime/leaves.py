@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from zerograd.lifecycle.events import Event, EventKind
-from zerograd.runtime import hand_work, torch_facts
+from zerograd.runtime import called_code, hand_work, torch_facts
 from zerograd.runtime.buckets import Bucket
 from zerograd.runtime.call_site import Site
 from zerograd.runtime.in_sight import uses_gradients
@@ -149,7 +149,7 @@ class Leaves:
         if found is None:
             if len(self._used) >= MOST_SITES:
                 self._used.clear()
-            found = self._used[site] = uses_gradients()
+            found = self._used[site] = uses_gradients() or called_code.reads(site)
         return found
 
     def _is_lent(self, bucket: Bucket) -> bool:
