@@ -50,9 +50,11 @@ def main() -> None:
     parser.add_argument("--new", action="store_true", help="only programs without a result")
     parser.add_argument("names", nargs="*", help="only programs whose name holds one of these")
     options = parser.parse_args()
+    options.python = os.path.abspath(shutil.which(options.python) or options.python)
+    options.site = options.site and os.path.abspath(options.site)
     data.write((options.work / "data").absolute())
     done: dict[str, Any] = json.loads(RESULTS.read_text())["programs"] if RESULTS.exists() else {}
-    machine = _machine(options.python)
+    machine = _machine(options)
     for program in PROGRAMS:
         key = f"{program.group}: {program.name}"
         if options.names and not any(name in key for name in options.names):
@@ -163,7 +165,7 @@ def _environment(options: argparse.Namespace) -> dict[str, str]:
     }
 
 
-def _machine(python: str) -> dict[str, Any]:
+def _machine(options: argparse.Namespace) -> dict[str, Any]:
     show = (
         "import importlib.metadata as m, json, platform;"
         "names = ['torch', 'torchvision', 'transformers', 'accelerate', 'datasets', 'gymnasium'];"
@@ -171,7 +173,13 @@ def _machine(python: str) -> dict[str, Any]:
         "print(json.dumps({'python': platform.python_version(),"
         " **{name: found.get(name, 'none') for name in names}}))"
     )
-    ended = subprocess.run([python, "-c", show], capture_output=True, text=True, check=True)
+    ended = subprocess.run(
+        [options.python, "-c", show],
+        env=_environment(options),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     versions: dict[str, Any] = json.loads(ended.stdout)
     return {"processor": platform.machine(), "cores": os.cpu_count(), **versions}
 
