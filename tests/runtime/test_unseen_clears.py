@@ -99,6 +99,44 @@ def test_what_is_lost_by_hand_is_told(spelling, tmp_path):
     assert found == [("ZG102", 2)] or found == [("ZG102", 1)]
 
 
+PLAINLY_WRITTEN = [
+    *(each for name, each in SPELLINGS.items() if name != "numpy"),
+    *("p.grad[:] = 0", "p.grad.mul_(0)", "p.grad.copy_(torch.zeros_like(p))"),
+    *("nn.init.zeros_(p.grad)", "torch.zero_(p.grad)", "setattr(p, 'grad', None)", "del p.grad"),
+]
+
+
+@pytest.mark.parametrize("spelling", PLAINLY_WRITTEN)
+def test_what_is_lost_by_hand_is_told_where_it_is_cleared(spelling, tmp_path):
+    text = (
+        f"{HEAD}    fill(x)\n    for p in net.parameters():\n        {spelling}\n    opt.step()\n"
+    )
+    found, watching = findings_of(text.replace("CLEAR", "pass"), tmp_path, batches=8)
+    (finding,) = watching.findings
+    assert found[0][0] == "ZG102"
+    assert text.splitlines()[finding.spot.line - 1].strip() == spelling
+
+
+def test_zeros_put_into_a_part_of_a_gradient_are_no_clear(tmp_path):
+    text = HEAD + "    fill(x)\n    net.weight.grad[:2] = 0\n    opt.step()\n    opt.zero_grad()\n"
+    assert findings_of(text.replace("CLEAR", "pass"), tmp_path)[0] == []
+
+
+@pytest.mark.parametrize("cleared", ["p.grad.numpy()[...] = 0", "g = p.grad; g.zero_()"])
+def test_a_clear_whose_line_is_not_found_is_told_as_one_between_backward_and_step(
+    cleared, tmp_path
+):
+    text = f"{HEAD}    fill(x)\n    for p in net.parameters():\n        {cleared}\n    opt.step()\n"
+    _, watching = findings_of(text.replace("CLEAR", "pass"), tmp_path, batches=8)
+    (finding,) = watching.findings
+    assert finding.message.startswith("gradients are cleared between backward() and opt.step()")
+    assert finding.advice == "clear after opt.step(), or before backward()"
+    assert [each.text for each in finding.trail] == [
+        "fills the gradients",
+        "finds them cleared, and steps on nothing",
+    ]
+
+
 @pytest.mark.parametrize("spelling", ["p.grad = None", "p.grad.zero_()", "p.grad.data.zero_()"])
 def test_a_window_cleared_by_hand_too_often_is_told(spelling, tmp_path):
     body = "    clear(); (net(x).sum() / 2).backward()\n    if i % 2: opt.step()\n"

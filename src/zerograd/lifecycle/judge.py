@@ -210,7 +210,7 @@ class Judge:
             event = replace(event, spot=fault.spot, text="")
         if fault.drop is None:
             return explain(self._rules[fault.code], event, INITIAL)
-        if event.spot == fault.drop.clear:  # told at the clear, from the state before it
+        if fault.code == "ZG501":  # told at the clear, from the state before it
             state = BucketState(contributions=(Contribution("", fault.drop.backward),))
         else:
             state = BucketState(lost=fault.drop)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from zerograd.lifecycle.events import Event, EventKind
+from zerograd.lifecycle.events import Event, EventKind, Spot
 from zerograd.lifecycle.findings import Finding
 from zerograd.lifecycle.rule import Over, Rule, RuleKind, Severity, Story, Witness
 from zerograd.lifecycle.state import BucketState, Drop, Phase
@@ -22,6 +22,8 @@ def _breaks(before: BucketState, event: Event) -> bool:
 
 AFTER = "this backward() comes after {owner}.step(), and what it fills is cleared before the next"
 BEFORE = "{owner} is cleared between a backward() and the step, so that loss is lost"
+
+UNPLACED = "finds them cleared, and steps on nothing"
 
 
 def _tells(before: BucketState, event: Event) -> Story:
@@ -63,6 +65,17 @@ def _tells_beside(lost: Drop) -> Story:
 
 def _is_in(scope: tuple[int, int] | None, line: int) -> bool:
     return scope is None or scope[0] <= line <= scope[1]
+
+
+def is_unplaced(finding: Finding, step: Spot) -> bool:
+    """Is the clear known by what it left alone, so that it was put where the step stands?"""
+    return any(each.spot == step for each in finding.trail[1:-1])
+
+
+def unplaced(finding: Finding) -> Finding:
+    """A clear whose own line is not known: it stands somewhere between the other two."""
+    filled, _, stepped = finding.trail
+    return replace(finding, trail=(filled, replace(stepped, text=UNPLACED)))
 
 
 def too_soon(finding: Finding) -> Finding:

@@ -17,7 +17,7 @@ from zerograd.lifecycle.findings import Finding, Live, TrailStep, in_order
 from zerograd.lifecycle.rule import Severity
 from zerograd.rules.clip_before_unscale import moved
 from zerograd.rules.leaked_gradient import left_by_hand
-from zerograd.rules.lost_gradient import too_soon
+from zerograd.rules.lost_gradient import is_unplaced, too_soon, unplaced
 from zerograd.rules.stale_gradient import by_hand, in_closure
 from zerograd.rules.step_without_gradient import filled_elsewhere
 from zerograd.runtime import hand_work
@@ -291,7 +291,7 @@ class Ledger:
         """Return the finding in words of its own where the usual ones would lead astray."""
         code, recorder = finding.rule.code, self.recorder
         if code == "ZG102" and finding.spot == event.spot:
-            return too_soon(finding)
+            return unplaced(finding) if is_unplaced(finding, event.spot) else too_soon(finding)
         if code == "ZG101" and event.inside:
             return in_closure(finding)
         if code == "ZG201" and recorder is not None:

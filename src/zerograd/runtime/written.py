@@ -72,8 +72,11 @@ def puts_zeros(statement: ast.Assign | ast.AugAssign | ast.Expr) -> bool:
     """Is it `p.grad = torch.zeros_like(p)`?"""
     if not isinstance(statement, ast.Assign) or not any(map(is_grad, statement.targets)):
         return False
-    call = statement.value
-    name = getattr(call.func, "attr", "") if isinstance(call, ast.Call) else ""
+    return _makes_zeros(statement.value)
+
+
+def _makes_zeros(value: ast.expr) -> bool:
+    name = getattr(value.func, "attr", "") if isinstance(value, ast.Call) else ""
     return name in ("zeros_like", "zeros", "new_zeros")
 
 
@@ -93,22 +96,46 @@ def _scales(statement: ast.Assign | ast.AugAssign | ast.Expr) -> bool:
 
 
 def clears(statement: ast.Assign | ast.AugAssign | ast.Expr) -> bool:
+    """Is it `p.grad = None`, `p.grad *= 0`, `p.grad[:] = 0`, or a call that does the same?"""
     if isinstance(statement, ast.Assign):
-        return _is_none(statement.value) and any(map(is_grad, statement.targets))
+        value, targets = statement.value, statement.targets
+        if _is_none(value):
+            return any(map(is_grad, targets))
+        return _is_zeros(value) and any(map(_is_inside_of_grad, targets))
     if isinstance(statement, ast.AugAssign):
         factor = isinstance(statement.op, ast.Mult) and _is_zero(statement.value)
         return factor and mentions_grad(statement.target)
     call: ast.expr = statement.value
     if isinstance(call, (ast.ListComp, ast.GeneratorExp)):
         call = call.elt  # [p.grad.zero_() for p in …]
-    return (
-        isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Attribute)
-        and (
-            (call.func.attr in ("zero_", "fill_") and mentions_grad(call.func.value))
-            or call.func.attr == "_foreach_zero_"
-        )
-    )
+    return isinstance(call, ast.Call) and _is_clear(call)
+
+
+def _is_clear(call: ast.Call) -> bool:
+    """Is it `p.grad.zero_()`, `p.grad.mul_(0)`, `nn.init.zeros_(p.grad)` or the like?"""
+    function, given = call.func, call.args
+    if isinstance(function, ast.Name):
+        names = [each.value for each in given if isinstance(each, ast.Constant)]
+        return function.id == "setattr" and names == ["grad", None]
+    if not isinstance(function, ast.Attribute):
+        return False
+    if function.attr in ("zero_", "zeros_"):  # torch's functions take what they clear
+        return any(map(mentions_grad, (function.value, *given)))
+    if function.attr in ("fill_", "mul_", "copy_"):
+        return mentions_grad(function.value) and any(map(_is_zeros, given))
+    return function.attr == "_foreach_zero_"
+
+
+def _is_inside_of_grad(target: ast.expr) -> bool:
+    """Is it all that some `.grad` holds: `p.grad.data`, `p.grad[:]`? `p.grad[:n]` is a part."""
+    inner = target
+    while not is_grad(inner):
+        if isinstance(inner, ast.Subscript) and ast.unparse(inner.slice) not in (":", "..."):
+            return False
+        if not isinstance(inner, ast.Subscript) and getattr(inner, "attr", "") != "data":
+            return False
+        inner = inner.value  # type: ignore[attr-defined]
+    return inner is not target
 
 
 def is_grad(node: ast.AST) -> bool:
@@ -121,6 +148,10 @@ def is_grad(node: ast.AST) -> bool:
 
 def _is_zero(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and node.value == 0
+
+
+def _is_zeros(node: ast.expr) -> bool:
+    return _is_zero(node) or _makes_zeros(node)
 
 
 def _is_none(node: ast.AST) -> bool:
