@@ -69,6 +69,18 @@ def test_a_clear_outside_of_a_closure_is_told_in_words_of_its_own_and_steps_are_
     assert watching.steps == 3 and finding.live.count > 3
 
 
+def test_of_a_parameters_name_only_what_wrappers_add_is_left_out():
+    inner = nn.Module()
+    inner.submodule, inner.my_module = nn.Linear(2, 2), nn.Linear(2, 2)
+    wrapped = nn.Module()
+    wrapped.module = nn.Module()
+    wrapped.module._orig_mod = nn.Module()
+    wrapped.module._orig_mod._forward_module = inner
+    assert names.parameter_names(list(inner.parameters()), [wrapped]) == [
+        *("submodule.weight", "submodule.bias", "my_module.weight", "my_module.bias"),
+    ]
+
+
 def test_a_step_above_its_backward_is_told_to_go_below_it():
     model = nn.Linear(2, 1)
     opt = torch.optim.SGD(model.parameters(), lr=0.1)

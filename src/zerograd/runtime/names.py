@@ -17,7 +17,13 @@ from torch import Tensor
 from torch.nn import Module
 
 MOST_NAMES = 64
-_WRAPPERS = ("_orig_mod.", "module.", "_fsdp_wrapped_module.")
+# What torch's wrappers, Fabric's and those of checkpoints call the module inside.
+_WRAPPERS = frozenset(
+    {
+        *("module", "_orig_mod", "_forward_module"),
+        *("_fsdp_wrapped_module", "_checkpoint_wrapped_module"),
+    }
+)
 
 
 def parameter_names(parameters: Sequence[Tensor], models: Iterable[Module] = ()) -> list[str]:
@@ -39,8 +45,7 @@ def parameter_names(parameters: Sequence[Tensor], models: Iterable[Module] = ())
 def _name(model: Module, wanted: set[int], found: dict[int, str]) -> None:
     for name, parameter in _parameters_of(model):
         if id(parameter) in wanted:
-            for wrapper in _WRAPPERS:
-                name = name.replace(wrapper, "")
+            name = ".".join(part for part in name.split(".") if part not in _WRAPPERS)
             # Of two modules that hold it, the outer one has the longer name for it.
             if len(name) > len(found.get(id(parameter), "")):
                 found[id(parameter)] = name
