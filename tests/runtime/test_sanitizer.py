@@ -240,6 +240,11 @@ def test_it_takes_modules_and_optimizers_only():
         watch(policy="shout")
 
 
+def test_a_path_is_no_writer_of_a_trace():
+    with pytest.raises(UsageError, match="zerograd run --trace FILE"):
+        watch(trace="run.jsonl")
+
+
 def test_as_a_decorator():
     watching = watch(policy="collect")
 
@@ -325,6 +330,9 @@ def test_select_and_ignore():
     with watch(policy="collect", select=["ZG4"]) as watching:
         train(*parts())
     assert codes(watching) == []
+    with watch(policy="collect", select="ZG402,stale-gradient") as watching:
+        train(*parts())
+    assert codes(watching) == ["ZG101"]
 
 
 def test_active_is_the_innermost_watch():

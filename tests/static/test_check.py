@@ -63,6 +63,8 @@ def test_selected_and_ignored_rules() -> None:
     assert check_source(WRONG, ignore=["stale-gradient"]) == []
     assert check_source(WRONG, select=["ZG2"]) == []
     assert len(check_source(WRONG, select=["ALL"])) == 1
+    assert len(check_source(WRONG, select="ZG101")) == 1
+    assert check_source(WRONG, ignore="ZG101,tail-lost") == []
 
 
 def test_paths_are_checked_and_counted(tree: Path) -> None:
@@ -102,6 +104,7 @@ def test_the_settings_of_the_project_hold(tree: Path) -> None:
     (tree / "pyproject.toml").write_text('[tool.zerograd]\nignore = ["ZG1"]\n')
     assert places(check_paths(["."])) == []
     assert len(check_paths(["."], select=["ZG101"])) == 2  # who selects, wants
+    assert len(check_paths(["."], select="ZG101", exclude="b.py")) == 1
 
 
 def test_two_stars_between_slashes_are_any_number_of_folders(tree: Path) -> None:

@@ -44,13 +44,16 @@ def matching(word: str, where: str = "") -> tuple[Rule, ...]:
 
 
 def select_rules(
-    select: Iterable[str] = (), ignore: Iterable[str] = (), *, notes: bool = False
+    select: str | Iterable[str] = (), ignore: str | Iterable[str] = (), *, notes: bool = False
 ) -> tuple[Rule, ...]:
     """Return the rules to show, in code order.
 
     Without `select` these are the errors and warnings, with `notes` all rules.
     What is selected is shown whatever its severity; what is ignored never is.
-    Each word may hold several, separated by commas.
+    Each word may hold several, separated by commas, and a word alone is one.
+
+    >>> [rule.code for rule in select_rules("ZG101,tail-lost")]
+    ['ZG101', 'ZG502']
     """
     wanted, unwanted = _codes(select, "select "), _codes(ignore, "ignore ")
     if not wanted:
@@ -58,10 +61,19 @@ def select_rules(
     return tuple(rule for rule in ALL_RULES if rule.code in wanted - unwanted)
 
 
-def words(groups: Iterable[str], where: str) -> tuple[str, ...]:
+def several(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Return what was given, where one string is one and not its letters.
+
+    >>> several("ZG101"), several(["ZG1", "ZG2"])
+    (('ZG101',), ('ZG1', 'ZG2'))
+    """
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def words(groups: str | Iterable[str], where: str) -> tuple[str, ...]:
     """Return what the groups name; one that names nothing is a slip, not a wish for all."""
     found: list[str] = []
-    for group in groups:
+    for group in several(groups):
         named = [word.strip() for word in group.split(",") if word.strip()]
         if not named:
             raise _unknown(group.strip(), where)
@@ -69,7 +81,7 @@ def words(groups: Iterable[str], where: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _codes(groups: Iterable[str], where: str) -> set[str]:
+def _codes(groups: str | Iterable[str], where: str) -> set[str]:
     return {rule.code for word in words(groups, where) for rule in matching(word, where)}
 
 

@@ -72,14 +72,19 @@ class Sanitizer:
         self,
         *objects: object,
         policy: Policy = "warn",
-        select: Sequence[str] = (),
-        ignore: Sequence[str] = (),
+        select: str | Sequence[str] = (),
+        ignore: str | Sequence[str] = (),
         show_notes: bool = False,
         on_finding: Callable[[Finding], object] | None = None,
         trace: TraceSink | None = None,
     ) -> None:
         if policy not in _POLICIES:
             raise UsageError(f"policy={policy!r}: there is {', '.join(_POLICIES)}.")
+        if trace is not None and not callable(getattr(trace, "write", None)):
+            raise UsageError(
+                f"trace={trace!r}: it takes a writer of events, such as zerograd.trace.writer's "
+                "TraceWriter.\n  `zerograd run --trace FILE SCRIPT` records a run."
+            )
         self._policy = policy
         self._on_finding = on_finding
         self._trace = trace

@@ -201,8 +201,8 @@ def check_source(
     text: str,
     filename: str = "<string>",
     *,
-    select: Sequence[str] = (),
-    ignore: Sequence[str] = (),
+    select: str | Sequence[str] = (),
+    ignore: str | Sequence[str] = (),
     notes: bool = False,
     may: bool = False,
 ) -> list[Finding]:
@@ -219,18 +219,20 @@ def check_source(
     >>> [(finding.rule.code, finding.spot.line) for finding in check_source(loop)]
     [('ZG101', 4)]
     """
-    asked = Asked(tuple(select), tuple(ignore), notes=notes, may=may)
+    from zerograd.rules.selection import several
+
+    asked = Asked(several(select), several(ignore), notes=notes, may=may)
     return Checker(asked, alone=True).check_text(text, filename).findings
 
 
 def check_paths(
     paths: AnyPath | Sequence[AnyPath],
     *,
-    select: Sequence[str] = (),
-    ignore: Sequence[str] = (),
+    select: str | Sequence[str] = (),
+    ignore: str | Sequence[str] = (),
     notes: bool = False,
     may: bool = False,
-    exclude: Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
     jobs: int = 1,
 ) -> Checked:
     """Check files and folders; what could not be read is in `problems`, never raised.
@@ -245,11 +247,13 @@ def check_paths(
         jobs: processes to use. With more than one, the calling script needs the
             usual `if __name__ == "__main__":`.
     """
-    asked = Asked(tuple(select), tuple(ignore), notes=notes, may=may)
-    several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
-    places = [os.fspath(path) for path in several]
+    from zerograd.rules.selection import several
+
+    asked = Asked(several(select), several(ignore), notes=notes, may=may)
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    places = [os.fspath(path) for path in given]
     with Sweeper() as sweeper:
-        return check_all(places, asked, exclude=exclude, jobs=jobs, sweeper=sweeper)
+        return check_all(places, asked, exclude=several(exclude), jobs=jobs, sweeper=sweeper)
 
 
 def _roots(paths: Sequence[str]) -> list[str]:
