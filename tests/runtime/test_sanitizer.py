@@ -361,6 +361,7 @@ def test_an_error_about_an_absent_gradient_is_explained():
     (finding,) = watching.findings
     assert finding.rule.code == "ZG104"
     assert finding.message == "p.grad is used where it is or may be None"
+    assert finding.advice == "test `is not None` first, or clear with zero_grad()"
     if sys.version_info >= (3, 11):
         assert "ZG104 absent-gradient-used" in caught.value.__notes__[0]
 
@@ -371,6 +372,10 @@ def test_a_type_error_about_an_absent_gradient_is_explained():
         for p in model.parameters():
             p.grad += torch.ones_like(p)
     assert codes(watching) == ["ZG104"]
+    (finding,) = watching.findings  # zero_grad() would be no mend: it may well be what left None
+    assert finding.advice == (
+        "use it after the backward() that fills it, or test `is not None` first"
+    )
 
 
 def test_other_errors_are_left_alone():

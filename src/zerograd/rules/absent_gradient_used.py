@@ -6,6 +6,7 @@ from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.rule import Rule, RuleKind, Severity, Witness
 from zerograd.lifecycle.state import BucketState
 
+WIPES = frozenset({"zero_", "fill_"})
 # Where it is not about to be cleared, zero_grad() is no mend.
 USE_LATER = "use it after the backward() that fills it, or test `is not None` first"
 

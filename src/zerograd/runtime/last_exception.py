@@ -10,7 +10,7 @@ import re
 from types import TracebackType
 
 from zerograd.lifecycle.findings import Finding
-from zerograd.rules.absent_gradient_used import RULE
+from zerograd.rules.absent_gradient_used import RULE, USE_LATER, WIPES
 from zerograd.runtime.aloud import say
 from zerograd.runtime.announce import describe
 from zerograd.runtime.call_site import kind_of_is_user, site_of
@@ -33,11 +33,12 @@ def explain_absence(error: BaseException) -> Finding | None:
         return None
     owner = found.group(1) or "the parameter"
     words = {"owner": owner}
+    is_clear = any(f".{name}" in site.text for name in WIPES)
     return Finding(
         rule=RULE,
         spot=site.spot,
         message=RULE.summary.format_map(words),
-        advice=RULE.advice.format_map(words),
+        advice=(RULE.advice if is_clear else USE_LATER).format_map(words),
         owner=owner,
     )
 

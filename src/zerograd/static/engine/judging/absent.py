@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from zerograd.lifecycle.events import EventKind
 from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.lifecycle.state import BucketState
-from zerograd.rules.absent_gradient_used import USE_LATER
+from zerograd.rules.absent_gradient_used import USE_LATER, WIPES
 from zerograd.static.engine.identity.ir import Happening
 from zerograd.static.engine.identity.shown import code_of, in_rounds
 
@@ -17,15 +17,13 @@ if TYPE_CHECKING:
     from zerograd.static.engine.flow.buckets import Buckets
     from zerograd.static.engine.reading.program import Program
 
-_WIPES = frozenset(("zero_", "fill_"))
-
 
 def told_of_absence(
     finding: Finding, use: Happening, state: BucketState, buckets: Buckets, program: Program
 ) -> Finding:
     """Return it with what leaves None, a clear or nothing yet, and a mend that fits the use."""
     called = use.node.func if isinstance(use.node, ast.Call) else None
-    if not (isinstance(called, ast.Attribute) and called.attr in _WIPES):
+    if not (isinstance(called, ast.Attribute) and called.attr in WIPES):
         finding = replace(finding, advice=USE_LATER)
     clear = _clear_before(use, buckets) if state.seen else None
     if clear is None:
