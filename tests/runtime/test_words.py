@@ -69,6 +69,26 @@ def test_a_clear_outside_of_a_closure_is_told_in_words_of_its_own_and_steps_are_
     assert watching.steps == 3 and finding.live.count > 3
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python tells the line of a call only")
+def test_of_several_statements_in_a_line_the_trail_shows_the_one_that_is_meant(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import torch\n"
+        "model = torch.nn.Linear(2, 1)\n"
+        "opt = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "for _ in range(3):\n"
+        "    model(torch.ones(1, 2)).sum().backward(); opt.step()  # both at once\n"
+    )
+    with watch(policy="collect") as watching:
+        exec(compile(path.read_text(), str(path), "exec"), {"__name__": "program"})
+    (finding,) = watching.findings
+    assert [(each.code, each.text) for each in finding.trail] == [
+        ("opt.step()", "steps; nothing clears the gradients it used"),
+        ("model(torch.ones(1, 2)).sum().backward()", "next iteration: adds onto them"),
+        ("opt.step()", "steps on both"),
+    ]
+
+
 def test_of_a_parameters_name_only_what_wrappers_add_is_left_out():
     inner = nn.Module()
     inner.submodule, inner.my_module = nn.Linear(2, 2), nn.Linear(2, 2)

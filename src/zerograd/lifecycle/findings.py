@@ -171,7 +171,11 @@ def explain(
     trail = []
     previous: Spot | None = None
     for spot, text in stations:
-        back = previous is not None and spot.path == previous.path and spot.line < previous.line
+        back = (
+            previous is not None
+            and spot.path == previous.path
+            and (spot.line, spot.column) < (previous.line, previous.column)
+        )
         # Going back up the file means that the loop has come round.
         words = f"{NEXT_ROUND}{text}" if back else text
         code = (event.text if spot == event.spot else "") or code_at(spot)

@@ -265,7 +265,7 @@ class Ledger:
         elif event is not None:
             finding = self._as_it_stands(finding, event, buckets)
         trail = tuple(
-            TrailStep(step.spot, word(step.text), step.code or _line_at(step.spot))
+            TrailStep(step.spot, word(step.text), step.code or _code_at(step.spot))
             for step in finding.trail
         )
         parameters = [each for bucket in buckets for each in bucket.parameters()]
@@ -381,8 +381,13 @@ class Ledger:
         return found
 
 
-def _line_at(spot: Spot) -> str:
-    return "" if spot.cell is not None else linecache.getline(spot.path, spot.line).strip()
+def _code_at(spot: Spot) -> str:
+    """Return what stands there: of several statements in a line, the one that is meant."""
+    if spot.cell is not None:
+        return ""
+    line = linecache.getline(spot.path, spot.line)
+    is_whole = spot.end_line == spot.line
+    return line[spot.column - 1 : spot.end_column - 1 if is_whole else None].strip()
 
 
 def _ranks() -> tuple[int, ...]:
