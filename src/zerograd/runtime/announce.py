@@ -24,7 +24,8 @@ def warn(finding: Finding) -> None:
 def warn_at(spot: Spot, text: str) -> None:
     """Issue a GradientWarning there, unless the script has closed its standard error."""
     try:
-        warnings.warn_explicit(text, GradientWarning, spot.path, spot.line, registry={})
+        cell = f":cell {spot.cell}" if spot.cell is not None else ""
+        warnings.warn_explicit(text, GradientWarning, spot.path + cell, spot.line, registry={})
     except (OSError, ValueError):
         pass  # the finding is kept; that nobody can be warned is no reason to stop
 

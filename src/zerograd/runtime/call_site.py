@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import sysconfig
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import torch
 
 from zerograd.lifecycle.events import Spot
+from zerograd.runtime.cells import TIMED, cell_of
 
 MOST_SITES = 2048  # past that all are forgotten; a notebook makes new code for each cell
 
@@ -24,7 +26,7 @@ _INSTALLED = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
 _STANDARD = tuple(os.path.abspath(_PATHS[name]) + os.sep for name in ("stdlib", "platstdlib"))
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 # "<ipython-input-1-…>" is the user's; "<frozen runpy>", "<string>" and "<eval_with_key>" are not.
-_MADE_UP = re.compile(r"<(?!ipython-input|python-input|stdin|doctest)")
+_MADE_UP = re.compile(rf"<(?!ipython-input|python-input|stdin|doctest)(?!{TIMED.pattern[1:]})")
 _COMMAND = "<string>"  # what `python -c` calls its program, and many a library what it writes
 
 _USERS, _LIBRARY, _MACHINERY = range(3)
@@ -46,6 +48,12 @@ class Site:
     path: str  # of the file, as the interpreter names it
     in_library: bool = False
     scope: tuple[int, int] | None = None  # first and last line of the function around it
+    above: int = 0  # lines of a notebook's cell that are not in that file
+
+    @property
+    def line(self) -> int:
+        """The line in the file itself."""
+        return self.spot.line - self.above
 
 
 def kind_of(path: str) -> int:
@@ -175,24 +183,27 @@ def _is_wrapper(frame: FrameType) -> bool:
 def site_of(code: CodeType, at: int, line: int, in_library: bool = False) -> Site:
     """Return the site of the instruction `at` in `code`."""
     path = code.co_filename
+    cell = cell_of(code)
+    above = cell.above if cell is not None else 0
+    lines = cell.lines if cell is not None and cell.lines else linecache.getlines(path)
     first, last, column, end = line, line, 1, 0
     positions = getattr(code, "co_positions", None)  # Python 3.11 and later
     if positions is not None:
         found = _position(positions(), at // 2)
         if found is not None:
             first, last, column, end = found
-    text = _text_between(path, first, last, column, end) if end else _line(path, first)
-    column, end = _character(path, first, column), _character(path, last, end)
-    name, cell = _notebook_name(path)
-    spot = Spot(name, first, column, last if end else 0, end, cell)
-    return Site(spot, text, _receiver(text), path, in_library, _scope(code))
+    text = _text_between(lines, first, last, column, end) if end else _line(lines, first).strip()
+    column, end = _character(lines, first, column), _character(lines, last, end)
+    name, number = (cell.notebook, cell.number) if cell is not None else (path, None)
+    spot = Spot(name, first + above, column, last + above if end else 0, end, number)
+    return Site(spot, text, _receiver(text), path, in_library, _scope(code, above), above)
 
 
-def _scope(code: CodeType) -> tuple[int, int] | None:
+def _scope(code: CodeType, above: int) -> tuple[int, int] | None:
     if code.co_name == "<module>":
         return None
     lines = [line for _, _, line in code.co_lines() if line is not None]
-    return code.co_firstlineno, max(lines, default=code.co_firstlineno)
+    return code.co_firstlineno + above, max(lines, default=code.co_firstlineno) + above
 
 
 def _position(positions: Any, index: int) -> tuple[int, int, int, int] | None:
@@ -204,25 +215,25 @@ def _position(positions: Any, index: int) -> tuple[int, int, int, int] | None:
     return None
 
 
-def _line(path: str, line: int) -> str:
-    return linecache.getline(path, line).strip()
+def _line(lines: Sequence[str], number: int) -> str:
+    return lines[number - 1] if 0 < number <= len(lines) else ""
 
 
-def _text_between(path: str, first: int, last: int, column: int, end: int) -> str:
-    lines = [linecache.getline(path, number).rstrip("\n") for number in range(first, last + 1)]
-    if not any(lines):
+def _text_between(lines: Sequence[str], first: int, last: int, column: int, end: int) -> str:
+    found = [_line(lines, number).rstrip("\n") for number in range(first, last + 1)]
+    if not any(found):
         return ""
     # Positions count bytes of UTF-8.
-    encoded = [line.encode(errors="replace") for line in lines]
+    encoded = [line.encode(errors="replace") for line in found]
     encoded[-1] = encoded[-1][: end - 1]
     encoded[0] = encoded[0][column - 1 :]
     parts = [part.decode(errors="replace").strip() for part in encoded]
     return " ".join(part for part in parts if part)
 
 
-def _character(path: str, line: int, column: int) -> int:
+def _character(lines: Sequence[str], number: int, column: int) -> int:
     """Return which character of the line a column is; Python counts bytes of UTF-8."""
-    text = linecache.getline(path, line)
+    text = _line(lines, number)
     if column < 1 or text.isascii():
         return column
     return len(text.encode(errors="replace")[: column - 1].decode(errors="replace")) + 1
@@ -268,19 +279,6 @@ def _plain(node: ast.expr) -> str:
     while isinstance(inner, (ast.Attribute, ast.Subscript)):
         inner = inner.value
     return ast.unparse(node) if isinstance(inner, ast.Name) else ""
-
-
-def _notebook_name(path: str) -> tuple[str, int | None]:
-    """Return the name to show, and the number of the cell if the code is a notebook's."""
-    shell = sys.modules.get("IPython")
-    if shell is None:
-        return path, None
-    ipython: Any = shell.get_ipython()
-    numbers = getattr(getattr(ipython, "compile", None), "_filename_map", None)
-    if not numbers or path not in numbers:
-        return path, None
-    name = ipython.user_ns.get("__vsc_ipynb_file__") or os.environ.get("JPY_SESSION_NAME")
-    return str(name or "notebook"), int(numbers[path])
 
 
 NOWHERE = Site(Spot("<unknown>", 1), "", "", "<unknown>")

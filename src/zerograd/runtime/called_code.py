@@ -34,7 +34,7 @@ def only_adds(site: Site) -> bool:
 
 def filling(site: Site) -> tuple[Spot, str]:
     """Return the call near `site` of a function that adds to `.grad`, or else the site itself."""
-    line = site.spot.line
+    line = site.line
     calls = [call for call, code in _called_near(site) if _only_adds(code)]
     if not calls:
         return site.spot, ""

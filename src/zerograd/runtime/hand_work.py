@@ -40,7 +40,7 @@ def find(site: Site, what: str, of: str = "") -> tuple[Spot, str]:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return site.spot, ""
-    line = site.spot.line
+    line = site.line
     near = sorted(
         statements(function_around(tree, line), what), key=lambda s: (s.lineno < line, s.lineno)
     )
@@ -67,9 +67,9 @@ def find(site: Site, what: str, of: str = "") -> tuple[Spot, str]:
 def spot_of(node: ast.stmt | ast.expr, site: Site) -> Spot:
     """Return where a statement or a call in the file of `site` stands."""
     return site.spot._replace(
-        line=node.lineno,
+        line=node.lineno + site.above,
         column=node.col_offset + 1,
-        end_line=node.end_lineno or 0,
+        end_line=(node.end_lineno or 0) + site.above,
         end_column=(node.end_col_offset or 0) + 1,
     )
 
@@ -79,10 +79,10 @@ def clears_before(site: Site) -> list[Spot]:
 
     Which of them it was is a guess.
     """
-    line = site.spot.line
+    line = site.line
     near = [each.lineno for each in statements(function_around(parsed(site.path), line), "clear")]
     above = [each for each in near if each < line]
-    return [site.spot._replace(line=each) for each in above or near]
+    return [site.spot._replace(line=each + site.above) for each in above or near]
 
 
 def _handed_back_near(scope: ast.AST, tree: ast.Module) -> list[ast.stmt]:
@@ -263,7 +263,7 @@ def only_adds_near(site: Site) -> bool:
     clears by hand, or calls something that says so.
     """
     tree = parsed(site.path)
-    scopes = _reached(function_around(tree, site.spot.line), tree)
+    scopes = _reached(function_around(tree, site.line), tree)
     found = [each for scope in scopes for each in statements(scope, "assign")]
     return (
         any(map(adds, found))
@@ -332,7 +332,7 @@ def _says_clear(node: ast.AST) -> bool:
 def only_clears_near(site: Site) -> bool:
     """Is all that is done to `.grad` by hand near `site` to clear it?"""
     tree = parsed(site.path)
-    scopes = _reached(function_around(tree, site.spot.line), tree)
+    scopes = _reached(function_around(tree, site.line), tree)
     return any(True for scope in scopes for _ in statements(scope, "clear")) and all(
         clears(each)  # type: ignore[arg-type]
         for scope in scopes
@@ -343,7 +343,7 @@ def only_clears_near(site: Site) -> bool:
 def only_puts_zeros_near(site: Site) -> bool:
     """Does every `p.grad = …` near `site` put zeros there, as a clear does?"""
     tree = parsed(site.path)
-    near = list(statements(function_around(tree, site.spot.line), "assign"))
+    near = list(statements(function_around(tree, site.line), "assign"))
     found = near or list(statements(tree, "assign"))
     return bool(found) and all(map(puts_zeros, found))  # type: ignore[arg-type]
 
@@ -354,7 +354,7 @@ def only_changes_near(site: Site) -> bool:
     `p.grad = p.grad / n` keeps what is stale in it.
     """
     tree = parsed(site.path)
-    near = list(statements(function_around(tree, site.spot.line), "assign"))
+    near = list(statements(function_around(tree, site.line), "assign"))
     found = near or list(statements(tree, "assign"))
     return bool(found) and all(map(_is_made_of_itself, found))
 
@@ -369,7 +369,7 @@ def _is_made_of_itself(statement: ast.stmt) -> bool:
 def scopes_near(site: Site) -> list[ast.AST]:
     """Return the function around `site`, and those of its file that are named in it."""
     tree = parsed(site.path)
-    return _reached(function_around(tree, site.spot.line), tree)
+    return _reached(function_around(tree, site.line), tree)
 
 
 def parsed(path: str) -> ast.Module:
