@@ -101,6 +101,7 @@ def test_open_shows_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         (["text.jsonl"], "no header"),
         (["t.jsonl", "--open"], "--open shows a page"),
         (["t.jsonl", "--format", "html", "--output", "no/such/folder.html"], "cannot be written"),
+        (["t.jsonl", "--output", "t.jsonl"], "--output t.jsonl: is the trace, which it would"),
     ],
 )
 def test_what_cannot_be_done_is_said_and_ends_with_2(

@@ -238,6 +238,9 @@ def test_a_killed_run_leaves_a_trace_that_report_reads(tmp_path: Path) -> None:
         (["-m", "no_such_module"], "there is no module no_such_module"),
         (["--trace", "no/such/t.jsonl", "script.py"], "--trace no/such/t.jsonl: cannot be written"),
         (["--output", "no/such/f", "script.py"], "--output no/such/f: cannot be written"),
+        (["--trace", "f", "--output", "./f", "script.py"], "--output f: is the --trace file"),
+        (["--trace", "script", "script"], "--trace script: is the script, which it would replace"),
+        (["--output", "script", "script"], "--output script: is the script"),
         (["--select", "ZG999", "script.py"], "ZG999: there is no such rule"),
         ([], "name a script"),
     ],
@@ -250,7 +253,8 @@ def test_what_cannot_work_is_one_clear_line_before_anything_runs(
     said: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "script.py").write_text("open('ran', 'w')\n")
+    for name in ("script.py", "script"):
+        (tmp_path / name).write_text("open('ran', 'w')\n")
     (tmp_path / "nb.ipynb").write_text("{}")
     assert main(["run", *words]) == 2
     err = capsys.readouterr().err

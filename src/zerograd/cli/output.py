@@ -61,16 +61,27 @@ def write_findings(
     write_file(args.output, text.getvalue())
 
 
-def check_writable(path: Path | None, option: str = "--output") -> None:
+def check_writable(
+    path: Path | None,
+    option: str = "--output",
+    *,
+    kept: Sequence[tuple[Path | None, str]] = (),
+) -> None:
     """Refuse a file that cannot be written, before the work whose result it is to hold.
 
     No file is left where none was, and no folder is made.
+
+    Args:
+        kept: files that it may not be, and what they are.
     """
     if path is None:
         return
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
             return  # a pipe, which would wait for its reader, or a device
+        for other, what in kept:
+            if other is not None and os.path.realpath(path) == os.path.realpath(other):
+                raise UsageError(f"{option} {path}: is {what}, which it would replace")
         if path.exists():
             from zerograd.static.files import ENDINGS
 

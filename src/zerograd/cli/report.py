@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--open shows a page, and --format {args.format} writes none.")
     trace = read_trace(args.trace)
     output: Path | None = args.output
-    check_writable(output)
+    check_writable(output, kept=[(args.trace, "the trace")])
     if args.format == "html" and output is None:
         output = args.trace.with_name(args.trace.name + ".html")
     color = output is None and wants_color(sys.stdout)

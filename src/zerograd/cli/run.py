@@ -64,8 +64,9 @@ def run(args: argparse.Namespace) -> int:
     target.check()
     _check_readable(args)
     version = torch_version()
-    for option in ("output", "trace"):
-        check_writable(getattr(args, option), f"--{option}")
+    script = (None if args.is_module else Path(args.command_line[0]), "the script")
+    check_writable(args.trace, "--trace", kept=[script])
+    check_writable(args.output, kept=[script, (args.trace, "the --trace file")])
     warning = untested(version)
     if warning:
         print(f"zerograd: {warning}", file=sys.stderr)
