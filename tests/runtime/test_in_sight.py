@@ -144,3 +144,21 @@ def test_a_library_whose_optimizer_is_torchs_kind_moves_no_target(run, library):
     library("(torch.optim.Optimizer)", "super().__init__(self.held, {})")
     text = FOLLOWED.format(imports="import stepper").replace("torch.optim.SGD", "stepper.Descent")
     assert run(text.replace(", lr=0.01", "")) == []
+
+
+def test_a_look_through_numpy_updates_nothing(run):
+    look = FOLLOWED.format(imports="import numpy") + (
+        "        print(numpy.linalg.norm(target.weight.grad.numpy()))\n"
+    )
+    assert run(look) == []
+
+
+def test_an_update_through_numpy_is_one_by_hand(run):
+    update = """
+        import torch
+        w = torch.nn.Parameter(torch.zeros(4, 1))
+        for step in range(6):
+            (torch.ones(8, 4) @ w - 1).pow(2).mean().backward()
+            w.data = torch.from_numpy(w.data.numpy() - 0.1 * w.grad.numpy())
+    """
+    assert run(update) == ["ZG101"]

@@ -131,6 +131,8 @@ def _reads(node: ast.AST, optimizers: set[str]) -> bool:
     inside = list(ast.iter_child_nodes(node))
     if isinstance(node, (ast.Assign, ast.AugAssign)):
         inside = [node.value]  # `p.grad.data = g` only changes it
+    if isinstance(node, ast.BinOp):
+        inside = [_without_numpy(each) for each in inside]  # `lr * w.grad.numpy()` is no measuring
     if isinstance(node, ast.Call):
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         if name in _MEASURES:
@@ -138,6 +140,12 @@ def _reads(node: ast.AST, optimizers: set[str]) -> bool:
         if name.endswith("_") and _is_itself(node.func):
             inside.remove(node.func)  # `p.grad.clamp_(-1, 1)`
     return any(_reads(each, optimizers) for each in inside)
+
+
+def _without_numpy(node: ast.AST) -> ast.AST:
+    function = node.func if isinstance(node, ast.Call) else None
+    is_array = isinstance(function, ast.Attribute) and function.attr == "numpy"
+    return function.value if is_array else node  # type: ignore[union-attr]
 
 
 def _is_itself(node: ast.AST) -> bool:
