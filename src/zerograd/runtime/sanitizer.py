@@ -289,13 +289,13 @@ class Sanitizer:
         if self._failure:
             return
         self._failure = (
-            f"zerograd: watching ended by a fault of its own ({type(error).__name__}: {error}); "
+            f"watching ended by a fault of its own ({type(error).__name__}: {error}); "
             "the training goes on unwatched"
         )
         guard = self._guard
         if guard is not None:
             hooks.remove(guard)
-        say(self._failure)
+        say(f"zerograd: {self._failure}")
 
 
 watch = Sanitizer
