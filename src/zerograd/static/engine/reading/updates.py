@@ -46,13 +46,47 @@ def uses_gradient(frame: Frame, right: ast.expr, holder: ast.expr, owner: Value)
         part = asked.pop()
         for inner in parts_below(part):
             if isinstance(inner, ast.Attribute) and path_of(inner) == read:
-                return True
+                return not _is_kept_past_a_clear(part, right, read, loop)
             if isinstance(inner, ast.Name) and inner.id not in seen:
                 seen.add(inner.id)
                 before = [each for each in given.get(inner.id, ()) if each.lineno < part.lineno]
                 if before:
                     asked.append(max(before, key=lambda each: each.lineno).value)
     return False
+
+
+def _is_kept_past_a_clear(
+    part: ast.expr, right: ast.expr, read: str, loop: ast.For | ast.AsyncFor | ast.While
+) -> bool:
+    """Is what an update is made of a copy of the gradient, which is cleared in between?
+
+    `g = w.grad.clone(); w.grad.zero_(); w.data -= lr * g` neither loses it nor uses it twice. A
+    mere name for it, `g = w.grad`, is cleared with it.
+    """
+    whole = part
+    while isinstance(whole, ast.Attribute | ast.Call) and path_of(whole) != read:
+        inner = whole.func if isinstance(whole, ast.Call) else whole
+        if not isinstance(inner, ast.Attribute) or inner.attr not in ("data", "detach"):
+            break
+        whole = inner.value
+    if part is right or path_of(whole) == read:
+        return False
+    return any(
+        _place(part) < _place(each) < _place(right) and _wipes(each, read)
+        for each in statements_in(loop.body)
+        if isinstance(each, ast.Expr)
+    )
+
+
+def _wipes(statement: ast.Expr, read: str) -> bool:
+    """Is it `w.grad.zero_()`, or a `zero_grad()`?"""
+    function = statement.value.func if isinstance(statement.value, ast.Call) else None
+    name = path_of(function) if function is not None else ""
+    return name.endswith(".zero_grad") or name in (f"{read}.zero_", f"{read}.data.zero_")
+
+
+def _place(node: ast.expr | ast.stmt) -> tuple[int, int]:
+    return node.lineno, node.col_offset
 
 
 def perturbs(frame: Frame, node: ast.stmt | ast.Call, owner: Value) -> bool:
