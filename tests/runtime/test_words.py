@@ -16,7 +16,7 @@ from torch import nn  # noqa: E402
 from zerograd import watch  # noqa: E402
 from zerograd.lifecycle.findings import Live  # noqa: E402
 from zerograd.runtime import leaves, names  # noqa: E402
-from zerograd.runtime.call_site import _receiver  # noqa: E402
+from zerograd.runtime.call_site import receiver_of  # noqa: E402
 
 
 def told(watching):
@@ -35,7 +35,7 @@ def told(watching):
     ],
 )
 def test_an_optimizer_is_not_called_by_the_name_of_what_trains(call, name):
-    assert _receiver(call) == name
+    assert receiver_of(call) == name
 
 
 def test_one_name_for_two_optimizers_is_no_name():
@@ -87,6 +87,24 @@ def test_of_several_statements_in_a_line_the_trail_shows_the_one_that_is_meant(t
         ("model(torch.ones(1, 2)).sum().backward()", "next iteration: adds onto them"),
         ("opt.step()", "steps on both"),
     ]
+
+
+def test_an_optimizer_is_called_as_the_step_that_is_told_of_calls_it():
+    """Its name in a helper that clears is none where it steps."""
+
+    def clear(each):
+        each.zero_grad()
+
+    model = nn.Linear(2, 1)
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(policy="collect") as watching:
+        clear(opt)
+        for _ in range(3):
+            model(torch.ones(1, 2)).sum().backward()
+            opt.step()
+    (finding,) = watching.findings
+    assert finding.message.startswith("opt.step() uses")
+    assert finding.advice.startswith("call opt.zero_grad()")
 
 
 def test_of_a_parameters_name_only_what_wrappers_add_is_left_out():

@@ -196,7 +196,7 @@ def site_of(code: CodeType, at: int, line: int, in_library: bool = False) -> Sit
     column, end = _character(lines, first, column), _character(lines, last, end)
     name, number = (cell.notebook, cell.number) if cell is not None else (path, None)
     spot = Spot(name, first + above, column, last + above if end else 0, end, number)
-    return Site(spot, text, _receiver(text), path, in_library, _scope(code, above), above)
+    return Site(spot, text, receiver_of(text), path, in_library, _scope(code, above), above)
 
 
 def _scope(code: CodeType, above: int) -> tuple[int, int] | None:
@@ -243,7 +243,7 @@ _OWN = re.compile("step|zero|clear|scale|update|optim")  # methods of optimizers
 _CALL = re.compile(r"([\w.\[\]'\"]+)\.(?:step|zero_grad|backward|update|unscale_|scale)\s*\(")
 
 
-def _receiver(text: str) -> str:
+def receiver_of(text: str) -> str:
     """Return what the last method of `text` is called on, if that is a plain name.
 
     Not of a call with a training inside: in `trainer.fit(data)` no optimizer is named.

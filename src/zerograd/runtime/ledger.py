@@ -5,8 +5,10 @@ from __future__ import annotations
 import linecache
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -39,6 +41,7 @@ _ON_WHAT_IS_THERE = frozenset({"ZG101", "ZG301", "ZG303", "ZG304", "ZG402"})
 _ON_WHAT_WAS_THERE = frozenset({"ZG101", "ZG201", "ZG202", "ZG305", "ZG503"})
 _MORE_OF = re.compile(r"(\S+ and \d+ more)\.grad\b")
 _TOKEN = re.compile(r"(?:optimizer|bucket|scaler)#\d+")
+_NOBODY: Mapping[str, str] = MappingProxyType({})
 
 
 class Ledger:
@@ -259,7 +262,8 @@ class Ledger:
 
     def _in_words(self, finding: Finding, buckets: list[Bucket], event: Event | None) -> Finding:
         """Return the finding with the user's own names in it, and what a live run knows."""
-        word = self._in_words_of
+        here = self.recorder.called_by(event) if self.recorder is not None and event else _NOBODY
+        word = partial(self._in_words_of, here=here)
         if finding.owner.startswith("bucket#"):
             finding = by_hand(finding)
         elif event is not None:
@@ -277,7 +281,7 @@ class Ledger:
             finding,
             message=word(finding.message),
             advice=_MORE_OF.sub(r"the gradients of \1", word(finding.advice)),
-            owner=word(finding.owner),
+            owner=self._in_words_of(finding.owner),  # as in a trace, whoever calls it there
             trail=trail,
             live=Live(
                 step=self._round_of(finding, event),
@@ -319,8 +323,8 @@ class Ledger:
             fills=frozenset(map(self._in_words_of, event.fills)),
         )
 
-    def _in_words_of(self, text: str) -> str:
-        return _TOKEN.sub(lambda token: self.word(token.group()), text)
+    def _in_words_of(self, text: str, here: Mapping[str, str] = _NOBODY) -> str:
+        return _TOKEN.sub(lambda token: here.get(token.group()) or self.word(token.group()), text)
 
     def _share(self, finding: Finding, buckets: list[Bucket]) -> float | None:
         if finding.rule.code != "ZG101" or self.recorder is None:
@@ -385,9 +389,8 @@ def _code_at(spot: Spot) -> str:
     """Return what stands there: of several statements in a line, the one that is meant."""
     if spot.cell is not None:
         return ""
-    line = linecache.getline(spot.path, spot.line)
-    is_whole = spot.end_line == spot.line
-    return line[spot.column - 1 : spot.end_column - 1 if is_whole else None].strip()
+    end = spot.end_column - 1 if spot.end_line == spot.line else None
+    return linecache.getline(spot.path, spot.line)[spot.column - 1 : end].strip()
 
 
 def _ranks() -> tuple[int, ...]:

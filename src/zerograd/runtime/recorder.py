@@ -15,12 +15,12 @@ from torch.optim.optimizer import Optimizer
 
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.findings import Finding
-from zerograd.lifecycle.rule import Rule
+from zerograd.lifecycle.rule import STEPS, Rule
 from zerograd.lifecycle.state import UNKNOWN, BucketState
 from zerograd.runtime import fsdp_facts, ride
 from zerograd.runtime.backwards import Backwards, OpenBackward
 from zerograd.runtime.buckets import Bucket
-from zerograd.runtime.call_site import Site
+from zerograd.runtime.call_site import Site, argument_of, receiver_of
 from zerograd.runtime.callers import Callers
 from zerograd.runtime.clears import Clears
 from zerograd.runtime.confirm import Looks
@@ -255,11 +255,18 @@ class Recorder(Feeding):
 
     def call(self, owner: Owner, name: str) -> None:
         """Take note of the user's name for an owner."""
-        optimizer = owner.ref()
-        here = name_in_frames(optimizer, known_as=name) if name.isidentifier() else ""
-        owner.display = self.names[owner.name] = name = here or name
+        owner.display = self.names[owner.name] = name = _first_name(owner, name)
         if self.others is not None:
             self.others.owner_begins(name)
+
+    def called_by(self, event: Event) -> dict[str, str]:
+        """Return what a step calls its owner: a helper that clears may call it otherwise."""
+        name = argument_of(event.text) if event.scaler else receiver_of(event.text)
+        owner = self.owners.by_name.get(event.owner)
+        is_said = bool(event.scaler) or f"{name}.step" in event.text
+        if event.kind not in STEPS or owner is None or not name or not is_said:
+            return {}
+        return {event.owner: _first_name(owner, name)}
 
     def look_for_names(self) -> None:
         """Look for variables that hold the optimizers nobody has called yet: some nobody will."""
@@ -328,3 +335,14 @@ class Recorder(Feeding):
                 bucket.moved_at = bucket.print_before = None  # the ride's steps have changed it
             # What the ride has added to was not looked at.
             bucket.doubt = bucket.doubt or bucket.name in unused
+
+
+def _first_name(owner: Owner, name: str) -> str:
+    """Return the first of the names that it has where it goes by this one.
+
+    `for opt in (opt_g, opt_d)` has one name for both of them.
+    """
+    optimizer = owner.ref()
+    if optimizer is None or not name.isidentifier():
+        return name
+    return name_in_frames(optimizer, known_as=name) or name
