@@ -80,6 +80,7 @@ from zerograd.static.engine.text.words import (
     fills_by_name,
     is_optimizer_class,
     is_scaler_name,
+    is_scheduler_name,
     resets_neurons,
     words_of,
 )
@@ -146,8 +147,9 @@ def _unknown(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) 
     """A call of what is known by its path only, or not even by that."""
     if type(callee) is Named:
         return _named(frame, node, callee.path, arguments)
-    if isinstance(callee, Tensor):
-        return unseen(frame, "", arguments, callee)
+    if isinstance(callee, Tensor):  # none is called: an unseen function made another one
+        name = plain_name(node) if arguments.optimizers() else ""
+        return unseen(frame, name if is_scheduler_name(name) else "", arguments, callee)
     if isinstance(callee, (Leaf, Params, Optimizer)):
         return NOTHING
     if arguments.has_params() and may_construct(node):
