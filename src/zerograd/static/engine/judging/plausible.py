@@ -47,6 +47,8 @@ def is_plausible(node: Happening, verdict: Verdict, buckets: Buckets, program: P
         return False
     if verdict.rule.code == "ZG202" and _is_emptied_by_another_name(node):
         return False
+    if verdict.rule.code == "ZG303" and _may_be_scaled_for_another(node, verdict, buckets):
+        return False
     if verdict.condition is None:
         return True
     if _is_not_there(node, verdict.condition, program):
@@ -116,6 +118,24 @@ def _may_be_cleared_by_stranger(node: Happening, buckets: Buckets) -> bool:
             and each.optimizer.keys is None
             for each in buckets.happenings
         )
+    )
+
+
+def _may_be_scaled_for_another(node: Happening, verdict: Verdict, buckets: Buckets) -> bool:
+    """Is no scaled loss proved to fill this one, and does the scaler step another?"""
+    assert node.event is not None
+    owner = node.event.owner
+    scaled = {
+        each.spot for each in buckets.happenings if each.event is not None and each.event.scaler
+    }
+    if any(owner in each.fills and each.spot in scaled for each in verdict.state.contributions):
+        return False
+    return any(
+        each.kind is EventKind.STEP
+        and each.event is not None
+        and each.event.scaler == verdict.state.scaled
+        and each.event.owner != owner
+        for each in buckets.happenings
     )
 
 

@@ -241,6 +241,18 @@ def _backward(frame: Frame, node: ast.Call, base: Value, arguments: Arguments) -
     return NOTHING
 
 
+def _may_be_shared_out(frame: Frame, path: str) -> bool:
+    """May several optimizers hold parts of a network: is a part asked for its parameters?
+
+    What an optimizer that is handed in holds, nobody sees.
+    """
+    program = frame.program
+    last = path.rsplit(".", 1)[-1].split("@", 1)[0]
+    return program.has_several_optimizers and (
+        bool(program.all_optimizers()) or last in frame.unit.receivers.with_parts
+    )
+
+
 def _unseen_method(
     frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments
 ) -> Value:
@@ -284,7 +296,10 @@ def _unseen_method(
             # which part of it computes is not known
             return Arguments([Tensor(frozenset((base.path,)), sure=False), computed], {}).computed()
         if arguments.all() and is_network_name(base.path):
-            return forward(frame, frozenset((base.path,)), arguments)
+            value = forward(frame, frozenset((base.path,)), arguments)
+            if isinstance(value, Tensor) and _may_be_shared_out(frame, base.path):
+                value.sure = False  # which part of it computes is not known
+            return value
         if arguments.all() and not frame.bare and frame.program.is_network(base.path):
             return Tensor(frozenset((base.path,)), sure=False)  # zs = flow.rsample(x)
         return NOTHING

@@ -9,6 +9,7 @@ from zerograd.static.engine.text.words import shared_kinds
 
 _NETWORKS = re.compile(r"\.(\w+)\.(?:zero_grad|(?:named_)?parameters)\(")
 _WITH_PARAMETERS = re.compile(r"(?<![\w.])(\w+)\.(?:\w+\.)*(?:\w+_)?parameters\(")
+_WITH_PARTS = re.compile(r"(\w+)(?=(?:\.\w+)+\.(?:\w+_)?parameters\()")
 _BY_SCALERS = re.compile(r"scaler\w*\.(?:step|unscale_)\(\s*(?:[\w.]+\.)?(\w+)\s*[,)]")
 _STEPPED = re.compile(r"\b(\w+)\.step\(\s*\)")
 _CLEARED = re.compile(r"\b(\w+)\.zero_grad\(")
@@ -17,12 +18,15 @@ _CLEARED = re.compile(r"\b(\w+)\.zero_grad\(")
 class Receivers:
     """The names of what is asked for its parameters, or handed to a scaler."""
 
-    __slots__ = ("_by_scalers", "_networks", "_optimizers", "_places", "_with_parameters")
+    __slots__ = (
+        *("_by_scalers", "_networks", "_optimizers", "_places", "_with_parameters", "_with_parts"),
+    )
 
     def __init__(self, places: Places) -> None:
         self._places = places
         self._networks: frozenset[str] | None = None
         self._with_parameters: frozenset[str] | None = None
+        self._with_parts: frozenset[str] | None = None
         self._by_scalers: frozenset[str] | None = None
         self._optimizers: dict[str, bool] = {}
 
@@ -39,6 +43,13 @@ class Receivers:
         if self._with_parameters is None:
             self._with_parameters = self._found(_WITH_PARAMETERS, "parameters(")
         return self._with_parameters
+
+    @property
+    def with_parts(self) -> frozenset[str]:
+        """The names of what has parts that are asked for theirs: `m` by `m.D.parameters()`."""
+        if self._with_parts is None:
+            self._with_parts = self._found(_WITH_PARTS, "parameters(")
+        return self._with_parts
 
     @property
     def by_scalers(self) -> frozenset[str]:
