@@ -243,6 +243,20 @@ class Lineage(Names):
             for base in each.bases
         )
 
+    def is_scaler(self, cls: ClassUnit) -> bool:
+        """Is it made from torch's scaler, and are its own methods for that one alone to call?"""
+        lineage = self.lineage(cls)
+        if not any(base.endswith("GradScaler") for each in lineage for base in each.bases):
+            return False
+        return all(
+            name.startswith("_")
+            and not name.startswith("__")
+            and not _EMPTIES.search(text := each.unit.text_of(method))
+            and "update(" not in text
+            for each in lineage
+            for name, method in each.methods.items()
+        )
+
     def is_written_out(self, cls: ClassUnit) -> bool:
         """Is it an optimizer of nobody's make: its step updates by hand?
 

@@ -125,7 +125,7 @@ def _reader(dotted: str) -> Reader | None:
     if ".lr_scheduler" in dotted or root.endswith("swa_utils"):
         return _copied if name == "AveragedModel" else _nothing
     if name.endswith("GradScaler"):
-        return _scaler
+        return torch_scaler
     if dotted.startswith("deepspeed.initialize"):
         return _engines
     a_class = name[:1].isupper()
@@ -229,7 +229,7 @@ def _method_caller(frame: Frame, dotted: str, arguments: Arguments) -> Value | N
     return Bound(NOTHING, str(function.value)) if isinstance(function, Constant) else None
 
 
-def _scaler(frame: Frame, dotted: str, arguments: Arguments) -> Value:
+def torch_scaler(frame: Frame, dotted: str, arguments: Arguments) -> Value:
     asked = arguments.nodes.get("enabled")
     test = test_of(frame, asked) if isinstance(asked, ast.expr) else ALWAYS
     off = is_false(arguments.named.get("enabled")) or test.kind == "never"

@@ -32,6 +32,7 @@ from zerograd.static.engine.identity.values import (
     Value,
     leaves_of,
 )
+from zerograd.static.engine.reading.construct import torch_scaler
 from zerograd.static.engine.reading.expressions import evaluate
 from zerograd.static.engine.reading.readings import Readings
 from zerograd.static.engine.text.classes import ClassUnit
@@ -98,6 +99,8 @@ class Program(Readings):
             if own_step and not _STEPS.search(text) and not cls.unit.mentions_gradient(cls.node):
                 return Engine()  # a projection, say: its step uses no gradients
             return optimizer
+        if self.is_scaler(cls):
+            return torch_scaler(frame, "", arguments)
         instance = self.new_instance(cls)
         instance.held = frozenset(
             each.key
