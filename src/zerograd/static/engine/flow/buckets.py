@@ -73,7 +73,7 @@ class Buckets:
             if isinstance(node, Haze):
                 # The only one that clears a part: the rest is as if it were not there.
                 rest = node.lacks and len(parts) == 1
-                node.buckets = () if rest else self._hazed(node)
+                node.buckets, node.holders = () if rest else self._hazed(node), self._owners
             elif isinstance(node, Reset):
                 node.buckets = self._renewed(node)
 

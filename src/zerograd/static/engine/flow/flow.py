@@ -168,10 +168,11 @@ class Flow:
             if bucket not in after:
                 continue
             if node.spent:
+                holders = node.holders.get(bucket, ())
                 used = {
                     pair
                     for pair in after[bucket]
-                    if self._transitions.is_spent(pair[0], node.empty)
+                    if self._transitions.is_spent(pair[0], holders, node.empty)
                 }
                 left = after[bucket] - used
                 concerned = frozenset(used)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from zerograd.lifecycle.events import Event, EventKind
 from zerograd.lifecycle.machine import advance
 from zerograd.lifecycle.state import UNKNOWN, BucketState
@@ -109,7 +111,10 @@ class Transitions:
             self._others[steppers, number] = known
         return known
 
-    def is_spent(self, number: int, or_empty: bool) -> bool:
-        """Has a step used all that it holds?"""
+    def is_spent(self, number: int, holders: Collection[str], or_empty: bool) -> bool:
+        """Has a step of who holds it used all that is there? What nobody holds, anybody uses."""
         contributions = self.states[number][0].contributions
-        return (or_empty or bool(contributions)) and all(each.used_by for each in contributions)
+        return (or_empty or bool(contributions)) and all(
+            not each.used_by.isdisjoint(holders) if holders else each.used_by
+            for each in contributions
+        )

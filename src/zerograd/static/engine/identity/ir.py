@@ -170,14 +170,15 @@ class Made(Node):
 class Haze(Node):
     """A call that cannot be seen. `whole`: it has the optimizer, so all may have happened.
 
-    With `spent` only gradients that a step has used are concerned: who changes
-    those by hand knows why they are still there. With `empty` also buckets that hold none.
+    With `spent` only gradients that a step of their `holders` has used are concerned: who
+    changes those by hand knows why they are still there. With `empty` also buckets that hold none.
     `pauses`: a generator stops here, and what matters is whether it does anything itself.
     `part`: here some of these parameters are cleared, and if it `lacks` any, surely not all.
     """
 
     __slots__ = (
-        *("buckets", "doubt", "empty", "keys", "lacks", "part", "pauses", "spent", "whole"),
+        *("buckets", "doubt", "empty", "holders", "keys", "lacks", "part", "pauses", "spent"),
+        "whole",
     )
 
     def __init__(
@@ -200,6 +201,7 @@ class Haze(Node):
         self.pauses = pauses
         self.doubt = doubt
         self.buckets: tuple[str, ...] = ()
+        self.holders: dict[str, list[str]] = {}
 
 
 class Branch(Node):
