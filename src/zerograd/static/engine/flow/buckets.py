@@ -98,7 +98,7 @@ class Buckets:
             key
             for each in self.happenings
             if each.optimizer is None and each.keys
-            for key in each.keys - items
+            for key in each.keys - items - self._lenders  # an optimizer holds whom they lend to
             if not key.startswith("?") and not any(map(is_loss_name, key.split(".")))
         }
         # What an optimizer is seen to hold is its own, whatever another is called.
