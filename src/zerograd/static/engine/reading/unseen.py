@@ -59,6 +59,8 @@ _COMMON = frozenset(
 # names of methods that an unseen function may be told to call
 _TOLD = frozenset(("backward", "step", "update", "unscale_", "zero_grad"))
 _CLEARS = re.compile(r"\.zero_\(|zero_grad\(|\.grad = None")
+# what empties gradients itself, or asks somebody whose name speaks of them
+_EMPTIES = re.compile(r"zero|clear|reset|wipe|flush|drop|\.grad\b|grad\w*(?:\(| = None)")
 _PARAMETERS = frozenset(("param", "params", "parameter", "parameters"))
 # words in the names of what draws one output to another
 _COMPARING = frozenset(("kl", "kd", "dml", "kld", "js", "distill", "distillation", "divergence"))
@@ -266,7 +268,10 @@ def _is_optimizer_kind(value: Value) -> bool:
 
 
 def _clears(function: Function) -> bool:
-    return function.unit.mentions(function.node, "grad")
+    """May it, for all its words say? A hook that keeps what passes only names gradients."""
+    if not function.unit.mentions(function.node, "grad"):
+        return False
+    return bool(_EMPTIES.search(function.unit.text_of(function.node).partition("(")[2]))
 
 
 def _is_repeated(frame: Frame) -> bool:
