@@ -203,9 +203,7 @@ class Buckets:
             if not node.partial and not node.doubted and kind is not EventKind.BACKWARD:
                 return None
             reach = (NO_BUCKET,)
-        fills: frozenset[str] = frozenset()
-        if kind in FILLS:
-            fills = self._fills(node, reach)
+        fills = self._fills(node, reach) if kind in FILLS else frozenset[str]()
         empties: frozenset[str] = frozenset()
         if kind is EventKind.CLEAR:
             empties = frozenset(
@@ -367,8 +365,10 @@ class Buckets:
     def _fills(self, node: Happening, reach: tuple[str, ...]) -> frozenset[str]:
         """Return the owners that a backward is proved to fill."""
         keys = node.keys or frozenset()
-        # An unseen method of an object may use any part of it: that proves none.
+        # An unseen method of an object may use any part of it: that proves none, nor does it fill
+        # an optimizer that holds the object by its name alone.
         proves = touches if node.sure else is_within
+        guessed = () if node.sure else self._assumed.values()
         # Nor does a method of the object that holds all of them; and a loss that trains a
         # network of its own, a discriminator, may cut off what it is handed.
         own = {
@@ -376,7 +376,8 @@ class Buckets:
             for key in keys
             if is_loss_name(key) and any(covers(key, bucket) for bucket in self.tracked)
         }
-        proved = [b for b in reach if any(proves(key, b) for key in own or keys - {"self"})]
+        seen = own or keys - {"self"}
+        proved = [b for b in reach if b not in guessed and any(proves(key, b) for key in seen)]
         holders = self._owners_in_sight(reach, node)
         if len([key for key in holders if not self.optimizers[key].is_by_hand]) == 1:
             proved = list(reach)  # there is no other that it could be meant for
