@@ -55,8 +55,13 @@ from zerograd.static.engine.reading.callees import (
 )
 from zerograd.static.engine.reading.clips import clip, clip_by_name
 from zerograd.static.engine.reading.construct import external_call
-from zerograd.static.engine.reading.forwards import as_read, cuts
-from zerograd.static.engine.reading.gradients import gradient_method, set_gradient, sets_gradient
+from zerograd.static.engine.reading.forwards import as_read, cuts, hands_networks
+from zerograd.static.engine.reading.gradients import (
+    gradient_method,
+    set_gradient,
+    sets_gradient,
+    wipe_handed,
+)
 from zerograd.static.engine.reading.implied import handed_through
 from zerograd.static.engine.reading.scalers import hand_scaler, run_scaler, scaler_method
 from zerograd.static.engine.reading.tensors import weighed
@@ -177,6 +182,8 @@ def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -
         to_zero = Arguments([NOTHING, Constant(False)], {})
         clear(frame, node, Several(arguments.gradients()), to_zero)
         return NOTHING
+    if name[-1:] == "_" and wipe_handed(frame, node, name, arguments):
+        return NOTHING
     made = external_call(frame, dotted, arguments)
     if made is not None:
         return made
@@ -186,7 +193,7 @@ def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -
     computes = dotted.startswith(("torch.", "math.", "numpy.", "os.", "time."))
     if computes or resets_neurons(dotted):
         return weighed(arguments.computed(), name)
-    between = frame.program.has_several_optimizers and _has_networks(frame, arguments)
+    between = frame.program.has_several_optimizers and hands_networks(frame, arguments)
     if between or arguments.optimizers():
         function = frame.program.plain_function(frame.unit, node.func)
         if function is not None:  # whose network does the loss come from, and who else steps?
@@ -195,13 +202,6 @@ def _external(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -
     hand_trainer(frame, node, arguments)
     hand_scaler(frame, node, name, arguments)
     return unseen(frame, name, arguments, NOTHING)
-
-
-def _has_networks(frame: Frame, arguments: Arguments) -> bool:
-    """Is a network among the arguments, by what it is or by what was done with it?"""
-    return arguments.has_modules() or any(
-        type(each) is Named and each.path in frame.program.networks for each in arguments.leaves()
-    )
 
 
 def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Value:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from zerograd.static.engine.identity.arguments import Arguments
 from zerograd.static.engine.identity.definitions import Function, Instance
+from zerograd.static.engine.identity.frame import Frame
 from zerograd.static.engine.identity.keys import is_within
-from zerograd.static.engine.identity.values import Tensor, Value
+from zerograd.static.engine.identity.values import Named, Tensor, Value
 from zerograd.static.engine.reading.unseen import are_apart
 
 
@@ -42,3 +43,10 @@ def as_read(output: Value, given: Value, network: Instance) -> Value:
     output.deps |= frozenset(each for each in known.deps if is_within(each, network.key))
     output.read |= {network.key}
     return output
+
+
+def hands_networks(frame: Frame, arguments: Arguments) -> bool:
+    """Is a network among the arguments, by what it is or by what was done with it?"""
+    return arguments.has_modules() or any(
+        type(each) is Named and each.path in frame.program.networks for each in arguments.leaves()
+    )

@@ -29,6 +29,7 @@ from zerograd.static.engine.text.stores import statements_in
 
 _CLEARED = re.compile(r"\.grad = None|zero_grad\(")
 _OVERWRITES = frozenset(("copy_", "fill_", "normal_", "random_", "set_", "uniform_"))
+_SHARES = frozenset(("detach", "numpy", "view", "flatten", "ravel"))  # the same memory
 
 
 def gradient_method(
@@ -63,6 +64,29 @@ def gradient_method(
     return gradient
 
 
+def wipe_shared(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> None:
+    """`p.grad.detach().zero_()`, `p.grad.numpy().fill(0)`: what shares its memory is wiped."""
+    made = node.func.value if isinstance(node.func, ast.Attribute) else None
+    wipes = name == "zero_" or (name in ("fill_", "fill", "mul_") and is_false(arguments.first()))
+    if not wipes or not isinstance(made, ast.Call) or not isinstance(made.func, ast.Attribute):
+        return
+    gradient = _peeked(frame, made.func.value) if made.func.attr in _SHARES else None
+    if isinstance(gradient, Gradient):
+        _wipe(frame, node, gradient, path_of(made.func.value).rsplit(".", 1)[0])
+
+
+def wipe_handed(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> bool:
+    """`torch.zero_(p.grad)`, `nn.init.constant_(p.grad, 0)`: a function wipes what it is handed."""
+    given = arguments.first()
+    to = arguments.get("val", 1)
+    wipes = name in ("zero_", "zeros_") or (name in ("constant_", "fill_") and to and is_false(to))
+    if not wipes or not isinstance(given, Gradient) or not node.args:
+        return False
+    touch(frame, node, given)
+    _wipe(frame, node, given, path_of(node.args[0]).rsplit(".", 1)[0])
+    return True
+
+
 def _wipe(frame: Frame, node: ast.AST, gradient: Gradient, name: str) -> None:
     if isinstance(gradient.of, Tensor) and gradient.of.copied:
         return  # of a copy of parameters, which has none
@@ -92,12 +116,17 @@ def write_into(frame: Frame, target: ast.Subscript, gradient: Gradient, value: V
 
 def wipe_item(frame: Frame, item: ast.Subscript) -> None:
     """`x.grad.data[:, :i].fill_(0)`: a part of it is wiped by a method."""
-    program = frame.program
-    before, program.peeking = program.peeking, True
-    gradient = program.evaluate(frame, item.value)
-    program.peeking = before
+    gradient = _peeked(frame, item.value)
     if isinstance(gradient, Gradient):
         _wipe_part(frame, gradient)
+
+
+def _peeked(frame: Frame, node: ast.expr) -> Value:
+    program = frame.program
+    before, program.peeking = program.peeking, True
+    value = program.evaluate(frame, node)
+    program.peeking = before
+    return value
 
 
 def _wipe_part(frame: Frame, gradient: Gradient) -> None:

@@ -33,7 +33,7 @@ from zerograd.static.engine.identity.values import (
     Value,
 )
 from zerograd.static.engine.reading.clips import clip
-from zerograd.static.engine.reading.gradients import wipe_item
+from zerograd.static.engine.reading.gradients import wipe_item, wipe_shared
 from zerograd.static.engine.reading.handed import is_handed_a_loss
 from zerograd.static.engine.reading.scalers import scaler_method
 from zerograd.static.engine.reading.tensors import detached, require, tensor_method
@@ -109,6 +109,8 @@ def thing_method(
         item = node.func.value if isinstance(node.func, ast.Attribute) else None
         if name in ("zero_", "fill_") and isinstance(item, ast.Subscript):
             wipe_item(frame, item)
+        elif item is not None and frame.unit.mentions_gradient(item):
+            wipe_shared(frame, node, name, arguments)
         if name == "zero_" and frame.unit.has_gradients_in_buffers():
             frame.emit(Haze(None, whole=True))  # it may be the memory of them
         if path and is_optimizer_name(path) and not is_scheduler_name(path):
