@@ -21,8 +21,9 @@ from zerograd.rules.scaler_bypassed import (
 )
 from zerograd.rules.stale_gradient import in_closure
 from zerograd.static.engine.flow.closures import repeats
+from zerograd.static.engine.flow.steppers import loops_around
 from zerograd.static.engine.identity.conditions import SYNC
-from zerograd.static.engine.identity.ir import Doubt, Happening, Loop
+from zerograd.static.engine.identity.ir import Doubt, Happening
 from zerograd.static.engine.judging.absent import told_of_absence
 from zerograd.static.engine.judging.apart import Counts
 from zerograd.static.engine.judging.early import CLEAR_AFTER, CLEARED_LAST
@@ -372,15 +373,9 @@ class Judgement(Leaks):
 
     def _varies_at(self, node: Happening) -> Callable[[str], bool]:
         """Return what tells whether a condition changes in a loop around `node`."""
-        loops: list[Loop] = []
-        loop = node.loop
-        while loop is not None:
-            loops.append(loop)
-            loop = loop.parent
-        if not loops:
-            return lambda key: False
-        return lambda key: (
-            key.startswith(BEFORE) or any(self._program.varies(each, key) for each in loops)
+        loops = list(loops_around(node.loop))
+        return lambda key: any(
+            key.startswith(BEFORE) or self._program.varies(each, key) for each in loops
         )
 
     def _is_doubted(self, node: Happening) -> bool:

@@ -74,6 +74,18 @@ def there_now(frame: Frame, holder: ast.expr) -> None:
     frame.emit(Reset(keys_of(owner.of if isinstance(owner, Gradient) else owner), present=True))
 
 
+def gradients_given(body: list[ast.stmt]) -> list[ast.expr]:
+    """`if p.grad is None: p.grad = torch.zeros_like(p)`: whose gradient is there afterwards."""
+    return [
+        target.value
+        for each in body
+        if isinstance(each, ast.Assign)
+        and not (isinstance(each.value, ast.Constant) and each.value.value is None)
+        for target in each.targets
+        if isinstance(target, ast.Attribute) and target.attr == "grad"
+    ]
+
+
 def peek(frame: Frame, node: ast.expr) -> Value:
     """Evaluate without counting the reading of a gradient as its use."""
     program = frame.program

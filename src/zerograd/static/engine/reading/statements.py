@@ -31,7 +31,7 @@ from zerograd.static.engine.reading.assignments import (
 )
 from zerograd.static.engine.reading.contexts import read_with
 from zerograd.static.engine.reading.expressions import evaluate, evaluate_parts
-from zerograd.static.engine.reading.given import delete, peek, there_now
+from zerograd.static.engine.reading.given import delete, gradients_given, peek, there_now
 from zerograd.static.engine.reading.knobs import is_knob
 from zerograd.static.engine.reading.loops import read_for, read_while
 from zerograd.static.engine.reading.mapped import Statement, as_rounds, rounds_inside, taken_out
@@ -145,7 +145,7 @@ def _if(frame: Frame, node: ast.If) -> None:
     program.picking = around | picks_of(node.test, False) if left_out else around
     if test.kind in ("always", "never"):
         _read_unreached(frame, node.body if test.kind == "never" else node.orelse)
-    given = _gradients_given(node.body) if about_grad else []
+    given = gradients_given(node.body) if about_grad else []
     settled = about_grad and (leaves(frame.unit, node.body) or bool(given))
     program.guarded = guarded or settled
     merged = _merged(
@@ -160,18 +160,6 @@ def _if(frame: Frame, node: ast.If) -> None:
     frame.out.extend(branch(test, then, otherwise))
     for holder in given:
         there_now(frame, holder)
-
-
-def _gradients_given(body: list[ast.stmt]) -> list[ast.expr]:
-    """`if p.grad is None: p.grad = torch.zeros_like(p)`: whose gradient is there afterwards."""
-    return [
-        target.value
-        for each in body
-        if isinstance(each, ast.Assign)
-        and not (isinstance(each.value, ast.Constant) and each.value.value is None)
-        for target in each.targets
-        if isinstance(target, ast.Attribute) and target.attr == "grad"
-    ]
 
 
 def _is_of_an_item(frame: Frame, test: ast.expr) -> bool:
