@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.remainders import is_modulo, is_one, is_positive
 
 if TYPE_CHECKING:
@@ -28,23 +27,17 @@ def is_of_one(frame: Frame, node: ast.expr) -> bool:
 
 
 def _ones(frame: Frame, holding: list[Test] | tuple[Test, ...]) -> Iterator[ast.expr]:
-    """Yield what these conditions of this function say to be one."""
+    """Yield what these conditions say to be one, where its names mean the same here."""
     for test in holding:
         if test.kind == "both":
             yield from _ones(frame, test.parts)
         atom = frame.program.atoms.get(test.key) if test.kind == "atom" else None
-        asked = atom.node if atom is not None and atom.unit is frame.unit else None
-        if not isinstance(asked, ast.Compare) or len(asked.ops) > 1 or not _is_here(frame, asked):
+        asked = atom.node if atom is not None else None
+        if not isinstance(asked, ast.Compare) or len(asked.ops) > 1:
             continue
         right = asked.comparators[0]
         one = _HOLDS if test.truth is is_positive(asked) else _HOLDS_NOT
         if isinstance(right, ast.Constant) and right.value == one.get(type(asked.ops[0])):
-            yield asked.left
-
-
-def _is_here(frame: Frame, asked: ast.Compare) -> bool:
-    """Does it stand in the function that is read, where its names mean the same?"""
-    function = frame.node
-    if not isinstance(function, FunctionNode):
-        return function is None
-    return function.lineno <= asked.lineno <= (function.end_lineno or 0)
+            names = [frame.spelling(each)[0] for each in frame.unit.names_in(asked)]
+            if test.key.endswith(f"|{','.join(names)}"):
+                yield asked.left
