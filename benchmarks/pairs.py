@@ -96,7 +96,8 @@ class Switch:
         put_on = hooks._patch
 
         def noted(place: Any, name: str, value: Any) -> None:
-            self._patches.append((place, name, vars(place)[name], value))
+            before = vars(place).get(name, getattr(place, name))  # it may come from a base
+            self._patches.append((place, name, before, value))
             put_on(place, name, value)
 
         hooks._patch = noted
