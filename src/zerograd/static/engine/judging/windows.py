@@ -12,6 +12,7 @@ from zerograd.lifecycle.events import EventKind, Spot
 from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.lifecycle.pieces import makes_pieces
 from zerograd.rules import BY_CODE
+from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening, Loop
 from zerograd.static.engine.identity.shown import code_of, name_of
 from zerograd.static.engine.judging.by_hand import begins_anew
@@ -207,12 +208,23 @@ def _loses_its_tail(window: Window, buckets: Buckets) -> bool:
     whole = len(window.sides) == 1 if window.by_hand else window.sides == {True}
     if not whole or not looks_like_a_window(window) or not _starts_anew(window):
         return False
-    return not any(
+    return not _comes_out_even(window) and not any(
         each.kind is EventKind.STEP
         and each.optimizer is window.step.optimizer
         and each.loop is not window.step.loop
         for each in buckets.happenings
     )
+
+
+def _comes_out_even(window: Window) -> bool:
+    """Are the rounds of its loop, where both are written out, so many whole windows?"""
+    over = window.step.loop.over if window.step.loop is not None else None
+    counts = isinstance(over, ast.Call) and path_of(over.func) == "range" and len(over.args) == 1
+    rounds, size = over.args[0] if counts else None, window.divisor  # type: ignore[union-attr]
+    if not isinstance(rounds, ast.Constant) or not isinstance(size, ast.Constant):
+        return False
+    whole = type(rounds.value) is int and type(size.value) is int and size.value > 0
+    return whole and rounds.value % size.value == 0  # type: ignore[operator]
 
 
 def _starts_anew(window: Window) -> bool:
