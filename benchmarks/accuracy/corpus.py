@@ -64,6 +64,7 @@ SPLITS = {  # name in the corpus -> folder
     "nineteenth-held-out": "nineteenth_held_out",
     "twentieth-development": "twentieth_dev",
     "twentieth-held-out": "twentieth_held_out",
+    "twenty-first-held-out": "twenty_first_held_out",
 }
 
 
