@@ -11,6 +11,7 @@ from zerograd.static.engine.identity.ties import Ties
 from zerograd.static.engine.identity.values import (
     MADE,
     NOTHING,
+    SCHEDULE,
     WRAPPED,
     Constant,
     External,
@@ -28,7 +29,7 @@ from zerograd.static.engine.identity.values import (
     Value,
     leaves_of,
 )
-from zerograd.static.engine.text.words import is_network_name, is_optimizer_name
+from zerograd.static.engine.text.words import is_network_name, is_optimizer_name, is_scheduler_name
 
 if TYPE_CHECKING:
     from zerograd.static.engine.identity.frame import Frame
@@ -93,6 +94,9 @@ class Naming(Ties, Progress):
             if not is_optimizer_name(path):
                 return value
             value = NOTHING  # what bears the name of an optimizer was not computed by a network
+        if value is SCHEDULE:
+            # known by a name that tells what it is, also where its own speaks of an optimizer
+            value, path = NOTHING, path if is_scheduler_name(path) else f"{path}_scheduler"
         if value is NOTHING or value is MADE or value is WRAPPED:
             named = Named(self._apart(self._qualified(frame, path)))
             if value is not NOTHING:

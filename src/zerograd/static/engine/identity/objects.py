@@ -15,6 +15,7 @@ from zerograd.static.engine.identity.naming import Naming
 from zerograd.static.engine.identity.picks import picks_in
 from zerograd.static.engine.identity.values import (
     BY_HAND,
+    SCHEDULE,
     UNSEEN,
     Accelerator,
     Bound,
@@ -218,7 +219,7 @@ class Objects(Naming, ABC):
 
     def spelled_optimizer(self, frame: Frame, value: Value, receiver: str) -> Optimizer | None:
         """Return the optimizer that only the spelling tells of: what made it was not seen."""
-        seen = not isinstance(value, Tensor) and value not in UNSEEN
+        seen = not isinstance(value, Tensor) and (value not in UNSEEN or value is SCHEDULE)
         seen = seen and not (isinstance(value, Named) and value.path.endswith("]"))  # an item
         # `optimizer = None  # your code here`: what is asked to step is none, when it is
         unset = isinstance(value, Constant) and value.value in (None, ...)

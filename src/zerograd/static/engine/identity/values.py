@@ -28,7 +28,8 @@ class Value:
 NOTHING = Value()
 MADE = Value()  # an object that an unseen call has just made
 WRAPPED = Value()  # the same, made from other objects, which it may hold
-UNSEEN = frozenset((NOTHING, MADE, WRAPPED))  # what a call that cannot be followed gives
+SCHEDULE = Value()  # what moves a learning rate: its step() uses no gradients
+UNSEEN = frozenset((NOTHING, MADE, WRAPPED, SCHEDULE))  # what a call that cannot be followed gives
 
 
 class Named(Value):
