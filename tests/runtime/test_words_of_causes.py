@@ -75,7 +75,7 @@ def test_of_gradients_that_an_attack_has_left():
     assert finding.message == "opt.step() also uses gradients that the loss for shift left behind"
     assert [step.text.removeprefix("next iteration: ") for step in finding.trail] == [
         "fills these gradients too, for shift",
-        "updates shift; what is left is not cleared",
+        "uses the gradient of shift; what else was left is not cleared",
         "adds onto what was left",
         "steps on both",
     ]

@@ -265,6 +265,28 @@ def train(data):
     assert "zero_grad" not in finding.advice
 
 
+def test_what_an_attack_has_left_is_no_optimizers() -> None:
+    finding = only("""\
+def attack(net, x):
+    x = x.clone().requires_grad_()
+    net(x).mean().backward()
+    return (x + 0.1 * x.grad.sign()).detach()
+def train(net, data):
+    opt = optim.Adam(net.parameters())
+    for x in data:
+        opt.zero_grad()
+        net(attack(net, x)).mean().backward()
+        opt.step()
+""")
+    assert finding.message == "opt.step() also uses gradients that the loss for x left behind"
+    assert [text for _, text in how(finding)] == [
+        "fills these gradients too, for x",
+        "uses the gradient of x; what else was left is not cleared",
+        "adds onto what was left",
+        "steps on both",
+    ]
+
+
 def test_a_statement_is_quoted_whole() -> None:
     finding = only("""\
 def train(net, data, merged):

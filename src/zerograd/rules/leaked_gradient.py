@@ -37,7 +37,7 @@ def left_by_hand(finding: Finding, name: str) -> Finding:
     """No optimizer has left it, but code that updates `name` itself, as an attack does."""
     told = {
         _FILLS: f"fills these gradients too, for {name}",
-        _STEPS: f"updates {name}; what is left is not cleared",
+        _STEPS: f"uses the gradient of {name}; what else was left is not cleared",
     }
     return replace(
         finding,

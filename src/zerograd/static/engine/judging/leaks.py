@@ -12,7 +12,7 @@ from zerograd.lifecycle.findings import Finding, TrailStep
 from zerograd.lifecycle.machine import advance
 from zerograd.lifecycle.state import BucketState, Contribution, Suspicion
 from zerograd.lifecycle.verdicts import Literal
-from zerograd.rules.leaked_gradient import in_window
+from zerograd.rules.leaked_gradient import in_window, left_by_hand
 from zerograd.static.engine.flow.steppers import loops_around
 from zerograd.static.engine.identity.ir import Happening
 from zerograd.static.engine.identity.keys import covers, is_within, spelled, touches
@@ -75,10 +75,23 @@ class Leaks(Telling):
                 certain = always and not self._is_doubted(node) and not meant
                 finding = self._finding(node, "ZG201", told, certain)
                 gathers = left is not None and self._gathers(node, left.own.spot)
+                if left is not None:
+                    finding = self._told_of_hand(finding, left.left)
                 if left is not None and gathers:
                     finding = in_window(finding, self._code_at(left.left.spot))
                 yield finding
                 return
+
+    def _told_of_hand(self, finding: Finding, left: Contribution) -> Finding:
+        """Return the finding in words for what no optimizer left: an attack's or a saliency's."""
+        steps = [each for each in self._buckets.happenings if each.spot == left.used_at]
+        moved = [
+            spelled(key)
+            for each in steps
+            if each.optimizer is not None and each.optimizer.is_by_hand
+            for key in sorted(each.optimizer.keys or ())
+        ]
+        return left_by_hand(finding, moved[0]) if moved else finding
 
     def _flushed(self, node: Happening) -> Iterable[Finding]:
         """ZG101: it finds what a step behind its loop has used, which nothing clears there."""
