@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from zerograd.report.reporter import Closing
@@ -51,6 +52,8 @@ def _watched(steps: int | None, shards: Sequence[Shard]) -> str:
     taken = sorted({steps or 0, *of_ranks} - {0})
     if taken:
         words.append(_steps(*taken))
+    elif steps is None and not shards and "torch" not in sys.modules:
+        return "PyTorch was not imported, so there was nothing to watch."
     elif steps == 0 and not shards:
         words.append("no optimizer step")  # then there was little to find
     if ranks:

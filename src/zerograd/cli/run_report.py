@@ -79,7 +79,9 @@ def write_report(
         wanted = argparse.Namespace(format=options.format, output=output)
         write_findings(findings, wanted, stream=stderr, closing=closing)
         if output is not None:
-            print(f"zerograd: {counted(findings)} in {options.output}", file=stderr)
+            more = "".join(f" {each.rstrip('.')}." for each in (closing.words, closing.ended) if each)
+            end = "." if more else ""
+            print(f"zerograd: {counted(findings)} in {options.output}{end}{more}", file=stderr)
         stderr.flush()
     except ZerogradError as error:
         print(f"zerograd: {error}", file=stderr)

@@ -9,6 +9,7 @@ import re
 from functools import lru_cache
 
 _SPLIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_FRAME = re.compile(r"@\d+")  # the call in which a name is local
 
 OPTIMIZER_WORDS = frozenset(
     [
@@ -190,8 +191,10 @@ def words_of(path: str) -> tuple[str, ...]:
 
     >>> words_of("self.optimizerD")
     ('optimizer', 'd')
+    >>> words_of("made@5['critic']['opt']")
+    ('made', 'critic', 'opt')
     """
-    last = path.rsplit(".", 1)[-1].split("@", 1)[0]
+    last = _FRAME.sub("", path.rsplit(".", 1)[-1])
     return tuple([word.lower() for word in _SPLIT.findall(last)])
 
 
