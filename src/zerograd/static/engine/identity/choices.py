@@ -93,8 +93,20 @@ def made_elsewhere(program: Program, instance: Instance, known: dict[str, Value]
     What was `known` before is left as it is.
     """
     for name, value in instance.attributes.items():
-        if type(value) is Either and value is not known.get(name):
+        if value is known.get(name):
+            continue
+        chosen_before(program, value)
+        if type(value) is Either:
             instance.attributes[name] = _made_once(program, value)
+
+
+def chosen_before(program: Program, value: Value) -> None:
+    """An optimizer that was chosen before a loop is the same one in all of its rounds."""
+    if type(value) is Optimizer and value.choice is not None:
+        test, one, other = value.choice
+        value.choice = _answered(program, test), one, other
+        chosen_before(program, one)
+        chosen_before(program, other)
 
 
 def _made_once(program: Program, choice: Either) -> Either:

@@ -224,7 +224,8 @@ def _named(frame: Frame, node: ast.Call, path: str, arguments: Arguments) -> Val
         return made if made is not None else arguments.computed()
     if is_scaler_name(path) and arguments.positional:
         return run_scaler(frame, node, arguments)
-    name = path.rsplit(".", 1)[-1]
+    # what was taken out of something else is told by the name that it was given
+    name = (plain_name(node) if path.endswith("]") else "") or path.rsplit(".", 1)[-1]
     if name in CLIPS:
         return clip(frame, node, arguments)
     if clears_by_name(name) and arguments.positional:

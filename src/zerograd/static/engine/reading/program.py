@@ -13,7 +13,7 @@ from zerograd.lifecycle.events import Spot
 from zerograd.static.engine.identity.arguments import Arguments
 from zerograd.static.engine.identity.atoms import Atom, is_counted
 from zerograd.static.engine.identity.branches import Test
-from zerograd.static.engine.identity.choices import made_elsewhere
+from zerograd.static.engine.identity.choices import chosen_before, made_elsewhere
 from zerograd.static.engine.identity.conditions import SYNC
 from zerograd.static.engine.identity.decorators import has_decorator
 from zerograd.static.engine.identity.definitions import Function, Instance
@@ -227,6 +227,8 @@ class Program(Readings):
         marks = set(stored)
         marks.update(f"{name}#{frame.number}" for name in stored if name[0] != ".")
         self.loops[loop] = frozenset(marks), frozenset((*self._stack, frame.number))
+        for value in frame.locals.values():
+            chosen_before(self, value)
 
     def is_open_at(self, loop: Loop, frame: Frame) -> bool:
         _, open_frames = self.loops.get(loop, (frozenset[str](), frozenset[int]()))

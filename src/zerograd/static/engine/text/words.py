@@ -122,6 +122,10 @@ _ABOUT_MODELS = frozenset(
         *("config", "cfg", "args", "kwargs", "options", "version", "revision", "tag", "key"),
         *("length", "size", "dim", "dims", "width", "depth", "count", "rate", "lr", "seed"),
         *("dtype", "device", "time", "steps", "iters", "epochs", "freq", "interval"),
+        # what goes into a network, or comes out of it
+        *("state", "states", "dict", "hidden", "input", "inputs", "output", "outputs", "out"),
+        *("logits", "action", "actions", "loss", "losses", "score", "scores", "pred", "preds"),
+        *("prob", "probs", "reward", "rewards", "batch", "grad", "grads"),
     )
 )
 MODULE_WORDS = frozenset(
