@@ -79,9 +79,10 @@ def write_report(
         wanted = argparse.Namespace(format=options.format, output=output)
         write_findings(findings, wanted, stream=stderr, closing=closing)
         if output is not None:
-            more = "".join(f" {each.rstrip('.')}." for each in (closing.words, closing.ended) if each)
-            end = "." if more else ""
-            print(f"zerograd: {counted(findings)} in {options.output}{end}{more}", file=stderr)
+            told = (f"{counted(findings)} in {options.output}", closing.words, closing.ended)
+            sentences = [each.rstrip(".") for each in told if each]
+            end = "." if len(sentences) > 1 else ""  # FILE alone may be copied as it stands
+            print(f"zerograd: {'. '.join(sentences)}{end}", file=stderr)
         stderr.flush()
     except ZerogradError as error:
         print(f"zerograd: {error}", file=stderr)

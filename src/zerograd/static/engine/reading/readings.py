@@ -20,7 +20,7 @@ from zerograd.static.engine.identity.decorators import (
     with_decorators,
 )
 from zerograd.static.engine.identity.definitions import Function, Instance
-from zerograd.static.engine.identity.frame import Frame
+from zerograd.static.engine.identity.frame import Frame, plain_name
 from zerograd.static.engine.identity.ir import Block, Happening, Haze, Scope, has_effect, walk
 from zerograd.static.engine.identity.keys import joined, keys_of
 from zerograd.static.engine.identity.lineage import Lineage
@@ -146,7 +146,9 @@ class Readings(Lineage):
             return self._computed_by(arguments)
         spelled = self._spelled(frame, function, arguments)
         site = frame.site
-        if site is None and self._is_wrapper(function) and not isinstance(node, FunctionNode):
+        asked_for = plain_name(node) if isinstance(node, ast.Call) else ""
+        outermost = site is None and not isinstance(node, FunctionNode)
+        if outermost and self._is_wrapper(function, asked_for):
             site = frame.unit, node  # where it is called; read for nobody, it is told inside
         key = (
             id(body),
@@ -186,14 +188,18 @@ class Readings(Lineage):
                 frame.emit(Haze(None, whole=True))  # where it is entered, and left, is not known
         return value
 
-    def _is_wrapper(self, function: Function) -> bool:
-        """Is it step() or zero_grad() of what stands for an optimizer, or a clear, or a clip?"""
+    def _is_wrapper(self, function: Function, asked_for: str) -> bool:
+        """Is it step() or zero_grad() of what stands for an optimizer, or a clear, or a clip?
+
+        It may also be called so by the name of an attribute: `self.step = self.warmup_step`.
+        """
         cls, name = function.owner, getattr(function.node, "name", "")
         if clears_by_name(name) or clips_by_name(name):
             return not _ACTS.search(function.unit.text_of(function.node))
-        if cls is None or name not in _WRAPPED:
+        if cls is None or not {name, asked_for} & {*_WRAPPED}:
             return False
-        if all(any(each in one.methods for one in self.lineage(cls)) for each in _WRAPPED):
+        known = {name for one in self.lineage(cls) for name in (*one.methods, *one.assigned())}
+        if known.issuperset(_WRAPPED):
             return True
         return not _TRAINS.search(cls.unit.text_of(cls.node))  # all that it does is to step
 
