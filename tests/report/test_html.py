@@ -66,7 +66,7 @@ def test_folds_and_kills_are_told(tmp_path: Path) -> None:
     trace = record(tmp_path / "t.jsonl", 1_600, right, ended=False)
     assert main(["report", str(trace), "--format", "html"]) == 0
     text = (tmp_path / "t.jsonl.html").read_text(encoding="utf-8")
-    assert "450 iterations are folded into counts" in text
+    assert "525 iterations are folded into counts" in text
     assert "did not end by itself" in text
 
 

@@ -123,9 +123,9 @@ def test_the_text_joins_iterations_that_look_alike(tmp_path: Path) -> None:
     out = StringIO()
     write_timeline([timeline(tmp_path, right, 2_000)], out)
     text = out.getvalue()
-    assert "2,000 iterations, 750 of them folded" in text
+    assert "2,000 iterations, 875 of them folded" in text
     assert (
-        "0-1996  opt clear (train.py:7) → opt backward (train.py:8) → opt step (train.py:10)"
+        "0-1992  opt clear (train.py:7) → opt backward (train.py:8) → opt step (train.py:10)"
         in text
     )
-    assert "1,250 windows of 1 backward\n" in text
+    assert "1,125 windows of 1 backward\n" in text
