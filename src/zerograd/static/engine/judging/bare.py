@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def is_for_runs_without_scaler(step: Happening, verdict: Verdict, buckets: Buckets) -> bool:
     """May a run that comes to this step have no scaler, because one steps elsewhere?"""
-    return _is_stepped_by_scaler(step, buckets) and not _is_scaled_beside(step, verdict)
+    return _is_stepped_by_scaler(step, buckets) and not _is_scaled_beside(step, verdict, buckets)
 
 
 def _is_stepped_by_scaler(step: Happening, buckets: Buckets) -> bool:
@@ -31,8 +31,11 @@ def _is_stepped_by_scaler(step: Happening, buckets: Buckets) -> bool:
     )
 
 
-def _is_scaled_beside(step: Happening, verdict: Verdict) -> bool:
-    """Is the loss scaled in the very branch of the step? A run that comes there has a scaler."""
+def _is_scaled_beside(step: Happening, verdict: Verdict, buckets: Buckets) -> bool:
+    """Is the loss scaled in the very branch of the step? A run that comes there has a scaler.
+
+    A step in no branch may be what is left where the scaler has stepped, and gone on.
+    """
     line, path = step.spot.line, step.spot.path
     branches = [
         (part[0].lineno, part[-1].end_lineno or 0)
@@ -42,6 +45,12 @@ def _is_scaled_beside(step: Happening, verdict: Verdict) -> bool:
         if part
     ]
     around = [each for each in branches if each[0] <= line <= each[1]]
-    first = max(around)[0] if around else line
+    by_scaler = (
+        each.spot.line
+        for each in buckets.happenings
+        if each.kind is EventKind.STEP and each.scaler and each.unit is step.unit
+    )
+    before = max((each for each in by_scaler if each < line), default=0)
+    first = max(around)[0] if around else before
     scaled = verdict.state.contributions
     return all(each.spot.path == path and first <= each.spot.line < line for each in scaled)

@@ -11,6 +11,7 @@ from zerograd.static.engine.identity.branches import ALWAYS
 from zerograd.static.engine.identity.choices import settled
 from zerograd.static.engine.identity.conditions import test_of
 from zerograd.static.engine.identity.definitions import Function, Instance
+from zerograd.static.engine.identity.keys import is_named_only
 from zerograd.static.engine.identity.prepared import prepared
 from zerograd.static.engine.identity.values import (
     MADE,
@@ -273,6 +274,8 @@ def _got(frame: Frame, dotted: str, arguments: Arguments) -> Value:
 def _copied(frame: Frame, dotted: str, arguments: Arguments) -> Value:
     """A copy is another network: training one does not touch the other."""
     value = arguments.first()
+    if type(value) is Named and is_named_only(value.path):
+        return MADE  # a group of parameters, or its settings: no network is called so
     if isinstance(value, Module | Instance | Named | Leaf):
         return frame.program.new_copy(value)
     return value
