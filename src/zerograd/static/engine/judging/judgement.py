@@ -168,7 +168,8 @@ class Judgement(Leaks):
             yield too_soon(replace(told, spot=node.spot))
         if sure.isdisjoint(("ZG101", "ZG402")):
             leaked = [*self._leaked(node), *self._flushed(node)]
-            yield from leaked or self._works_against(node)
+            opposed = [] if any(each.certain for each in leaked) else self._works_against(node)
+            yield from [each for each in opposed if each.certain or not leaked] or leaked
         bare = stepped_on_plain(node, self._buckets, self._flow)
         if bare is not None:
             yield self._bypassed(node, bare.loss.spot, bare.message, SCALE_IT, bare.certain)

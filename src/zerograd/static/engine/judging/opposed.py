@@ -19,7 +19,14 @@ from zerograd.static.engine.identity.frame import path_of
 from zerograd.static.engine.identity.ir import Happening
 from zerograd.static.engine.judging.origins import Assignments, assignments_around, loss_of
 from zerograd.static.engine.judging.pulls import Pull, pulls
-from zerograd.static.engine.judging.sums import Passage, Term, names_of_sum, terms, terms_of
+from zerograd.static.engine.judging.sums import (
+    Passage,
+    Term,
+    names_of_sum,
+    signed_terms,
+    terms,
+    terms_of,
+)
 from zerograd.static.engine.text.places import nodes_on
 from zerograd.static.engine.text.words import words_of
 
@@ -38,6 +45,10 @@ SUMMED = (
 ADDED = (
     "{owner}.step() also uses the gradients of a loss that is not its own: "
     "{output} goes backward before it"
+)
+CANCELLED = (
+    "{owner}.step() also uses the gradients of a loss that works against it: "
+    "{output} goes backward with minus in one, with plus in the other"
 )
 SEPARATE = (
     "call {owner}.step() before the other loss goes backward, or {owner}.zero_grad() between them; "
@@ -97,23 +108,28 @@ class Opposed:
         self._sums: dict[tuple[Spot, frozenset[str], str], tuple[str, dict[str, str]] | None] = {}
         self._scopes: dict[tuple[int, tuple[int, int] | None], Assignments] = {}
         self._names: dict[tuple[int, str], set[str]] = {}
+        self._made: dict[tuple[Spot, Spot, str], tuple[Pull, Pull] | None] = {}
 
     def at(self, step: Happening, state: BucketState) -> Opposition | None:
         """Return the two, in the order in which they came."""
         assert step.event is not None
         owner = step.event.owner
-        held = [
-            each
-            for each in state.contributions
-            if owner in each.fills and owner not in each.used_by
-        ]
-        if not any(_others(each, owner) for each in held):
+        unused = [each for each in state.contributions if owner not in each.used_by]
+        if not any(_others(each, owner) for each in unused):
             return None  # neither is another's loss
+        for first, second in combinations(unused, 2):
+            found = self._over_what_is_made(first, second, step)
+            if found:
+                return Opposition(first, second, OPPOSED, _sides(found))
+        held = [each for each in unused if owner in each.fills]
         mine = self._names_of(step)
         for first, second in combinations(held, 2):
             found = _contest(self._pulls_at(first), self._pulls_at(second), mine)
             if found:
                 return Opposition(first, second, OPPOSED, _sides(found))
+            cancelled = self._cancelled(first, second)
+            if cancelled:
+                return Opposition(first, second, CANCELLED, {"output": cancelled})
             added = self._between(first, second, step, mine)
             if added:
                 return Opposition(first, second, ADDED, {"output": added})
@@ -195,6 +211,51 @@ class Opposed:
                 if found:
                     return found
         return ""
+
+    def _over_what_is_made(
+        self, first: Contribution, second: Contribution, step: Happening
+    ) -> tuple[Pull, Pull] | None:
+        """Return two losses that pull apart what another's network says of what this one's made.
+
+        `d_loss` on `D(fake)`, where fake was not detached, goes back into G as well: the text
+        proves it, whatever else is in the loss.
+        """
+        assert step.event is not None
+        key = (first.spot, second.spot, step.event.owner)
+        if key not in self._made:
+            self._made[key] = self._contest_over_what_is_made(first, second, step.event.buckets)
+        return self._made[key]
+
+    def _contest_over_what_is_made(
+        self, first: Contribution, second: Contribution, buckets: Sequence[str]
+    ) -> tuple[Pull, Pull] | None:
+        around = {each.rpartition(".")[0] for each in buckets} - {"", "self"}
+        makers = {_last(each) for each in (*buckets, *around)}
+        made: list[list[Pull]] = []
+        for each in (first, second):
+            backward = self._buckets.backward_at(each.spot)
+            if backward is None or _OTHERWISE.search(_text_around(backward)):
+                return None
+            given = self._given(backward)
+            through = Passage(set(), makers | _also_called(makers, backward))
+            made.append(
+                [each for each in self._pulls_at(each) if through.is_handed(each.call, given)]
+            )
+        return next(((one, two) for one, two in product(*made) if one.opposes(two)), None)
+
+    def _cancelled(self, first: Contribution, second: Contribution) -> str:
+        """Return the name of a term that one of the losses has with plus, and one with minus."""
+        signed: list[set[tuple[str, int, bool]]] = []
+        for each in (first, second):
+            backward = self._buckets.backward_at(each.spot)
+            loss = loss_of(backward.node) if backward is not None else None
+            if backward is None or loss is None or _OTHERWISE.search(_text_around(backward)):
+                return ""
+            signed.append(set(signed_terms(loss, self._given(backward))))
+        both = {
+            (name, line) for name, line, plus in signed[0] if (name, line, not plus) in signed[1]
+        }
+        return min(both, default=("", 0))[0]
 
     def _steps_on(self, owner: str, held: Contribution) -> bool:
         return any(
@@ -294,6 +355,17 @@ def _roles(name: str) -> Iterator[str]:
         for kind in _KINDS:
             if word.endswith(kind):
                 yield word.removesuffix(kind)
+
+
+def _also_called(names: set[str], backward: Happening) -> set[str]:
+    """Return the attributes that the file keeps what bears these names in: `self.G = model`."""
+    return {
+        _last(path_of(target))
+        for each in backward.unit.statements()
+        if isinstance(each, ast.Assign) and path_of(each.value) in names
+        for target in each.targets
+        if isinstance(target, ast.Attribute)
+    }
 
 
 def _text_around(backward: Happening) -> str:

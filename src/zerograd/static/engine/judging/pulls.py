@@ -32,8 +32,12 @@ _RISING = _SAME_VALUES | frozenset(
 )
 _LIBRARIES = frozenset(("torch", "F", "nn", "functional", "nn.functional", "torch.nn.functional"))
 _WEIGHTS = frozenset(
-    ("lambda", "lam", "lambd", "weight", "coef", "coeff", "alpha", "beta", "gamma", "scale", "w")
+    (
+        *("lambda", "lam", "lambd", "weight", "weights", "coef", "coeff", "alpha", "beta", "gamma"),
+        *("scale", "factor", "w"),
+    )
 )
+_GREEK = frozenset("αβγλ")
 
 
 class Output(NamedTuple):
@@ -106,7 +110,7 @@ def _pulls_of_call(call: ast.Call, given: Assignments, rises: bool, depth: int) 
     for each, to in ((one, other), (other, one)):
         found = output_of(each, given)
         if found is not None:
-            yield Pull(found.network, found.text, _plain(to), not rises, found.call)
+            yield Pull(found.network, found.text, _plain(to, given), not rises, found.call)
 
 
 def _outright(node: ast.expr, given: Assignments, rises: bool) -> Iterator[Pull]:
@@ -135,7 +139,7 @@ def output_of(node: ast.expr, given: Assignments, depth: int = 0) -> Output | No
     network = path_of(node.func)
     if not network or not node.args or _name(node) in _SAME_VALUES:
         return None
-    handed = ", ".join(map(_plain, node.args))
+    handed = ", ".join(_plain(each, given) for each in node.args)
     return Output(network, f"{network}({handed})", node)
 
 
@@ -153,8 +157,21 @@ def _name(call: ast.Call) -> str:
     return called.attr if isinstance(called, ast.Attribute) else path_of(called)
 
 
-def _plain(node: ast.expr) -> str:
-    return ast.unparse(node).replace(".detach()", "")
+def _plain(node: ast.expr, given: Assignments) -> str:
+    """Return what is written there, by the first of the names that it bears."""
+    return ast.unparse(_first_name(node, given)).replace(".detach()", "")
+
+
+def _first_name(node: ast.expr, given: Assignments, depth: int = 0) -> ast.expr:
+    """`fake = output`, `output, code = made`: the first name of `fake` is `made[0]`."""
+    if isinstance(node, ast.Call) and _name(node) == "detach":
+        return _first_name(_inside(node, _SAME_VALUES) or node, given, depth)
+    if isinstance(node, ast.Name | ast.Attribute) and depth < _DEEPEST:
+        values = given.before(path_of(node), node.lineno)
+        if len(values) == 1 and isinstance(values[0], ast.Name | ast.Attribute | ast.Subscript):
+            first = _first_name(values[0], given, depth + 1)
+            return first if not isinstance(first, ast.Subscript) or path_of(first.value) else node
+    return node
 
 
 def _sign(node: ast.expr, given: Assignments, depth: int = 0) -> bool | None:
@@ -164,13 +181,26 @@ def _sign(node: ast.expr, given: Assignments, depth: int = 0) -> bool | None:
         return None if sign is None else not sign
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return node.value >= 0
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
+        signs = [_sign(each, given, depth + 1) for each in (node.left, node.right)]
+        return None if None in signs else signs[0] is signs[1]
+    if isinstance(node, ast.Call | ast.Subscript):
+        return True if _is_weight(node) else None
     if not isinstance(node, ast.Name | ast.Attribute) or depth > 4:
         return None
     values = given.before(path_of(node), node.lineno)
-    if len(values) == 1:
-        return _sign(values[0], given, depth + 1)
-    named = not _WEIGHTS.isdisjoint(words_of(path_of(node)))
-    return True if named and not values else None
+    sign = _sign(values[0], given, depth + 1) if len(values) == 1 else None
+    return True if sign is None and _is_weight(node) else sign
+
+
+def _is_weight(node: ast.expr) -> bool:
+    """Is it by its name what a loss is weighed with: `lam`, `config["disc_weight"]`?"""
+    named: ast.expr = node.func if isinstance(node, ast.Call) else node
+    if isinstance(named, ast.Subscript):
+        name = str(named.slice.value) if isinstance(named.slice, ast.Constant) else ""
+    else:
+        name = path_of(named)
+    return name in _GREEK or not _WEIGHTS.isdisjoint(words_of(name))
 
 
 def _side(node: ast.expr, given: Assignments, depth: int = 0) -> bool | None:

@@ -34,6 +34,54 @@ def terms_of(loss: ast.expr, given: Assignments) -> Iterator[Term]:
     yield from _named(loss, given, (), 0)
 
 
+def signed_terms(
+    loss: ast.expr, given: Assignments, plus: bool = True, depth: int = 0
+) -> Iterator[tuple[str, int, bool]]:
+    """Yield the last names of what a sum is made of, where each was given, and with which sign.
+
+    What a function returns is followed to the names that it has in there.
+    """
+    if depth > _DEEPEST or given.is_cut_off(loss):
+        return
+    deeper = depth + 1
+    if isinstance(loss, ast.BinOp) and isinstance(loss.op, ast.Add | ast.Sub):
+        yield from signed_terms(loss.left, given, plus, deeper)
+        minus = isinstance(loss.op, ast.Sub)
+        yield from signed_terms(loss.right, given, plus ^ minus, deeper)
+    elif isinstance(loss, ast.UnaryOp) and isinstance(loss.op, ast.USub):
+        yield from signed_terms(loss.operand, given, not plus, deeper)
+    elif (
+        isinstance(loss, ast.Call) and len(loss.args) == 1 and path_of(loss.func).endswith("scale")
+    ):
+        yield from signed_terms(loss.args[0], given, plus, deeper)
+    elif isinstance(loss, ast.Subscript):
+        yield from _signed_item(loss, given, plus, deeper)
+    elif isinstance(loss, ast.Name | ast.Attribute):
+        values = given.before(path_of(loss), loss.lineno)
+        inner = values if len(values) == 1 else []
+        known = [each for value in inner for each in signed_terms(value, given, plus, deeper)]
+        yield from known
+        if inner and not known:
+            yield path_of(loss), inner[0].lineno, plus
+
+
+def _signed_item(
+    item: ast.Subscript, given: Assignments, plus: bool, depth: int
+) -> Iterator[tuple[str, int, bool]]:
+    """Follow one of the values that a method of the file returns."""
+    made, index = item.value, item.slice
+    if not (isinstance(made, ast.Call) and isinstance(index, ast.Constant)):
+        return
+    path = path_of(made.func).split(".")
+    found = given.of_function(path[-1]) if path[0] == "self" or len(path) == 1 else None
+    if found is None or len(found[1]) != 1:
+        return
+    inside, (returned,) = found
+    values = returned.elts if isinstance(returned, ast.Tuple) else []
+    if isinstance(index.value, int) and index.value < len(values):
+        yield from signed_terms(values[index.value], inside, plus, depth)
+
+
 def names_of_sum(loss: ast.expr, given: Assignments) -> Iterator[str]:
     """Yield the names that all of it has."""
     while isinstance(loss, ast.Call) and len(loss.args) == 1:
