@@ -60,7 +60,7 @@ def _wrong_remainder(window: Window) -> tuple[str, str] | None:
         return None
     if start == 1 and guards.is_one_early(table) and not flushes_by_number(window):
         return "is off by one: the counter starts at 1", right
-    if window.within != window.sides:
+    if window.within != window.sides and not is_divided_by(window.step, divisor):
         return None  # the last round is let through as well: who thought of that may mean the first
     if _steps_first(window):
         return None
