@@ -491,7 +491,7 @@ def test_problems_are_folded_after_five(check):
 
 RELIABILITY = {
     "invalid.py": (b"for x in zero_grad\n", f"{PYTHON} cannot parse it"),
-    "python2.py": (b'print "zero_grad"\n', "it is written for Python 2"),
+    "python2.py": (b'print "zero_grad", `x`\n', "it is written for Python 2"),
     "latin.py": (b"# zero_grad gr\xfcn\n", "the bytes are not utf-8"),
     "unknown.py": (b"# coding: klingon\n# zero_grad\n", "unknown encoding"),
     "null.py": (b"zero_grad\x00\n", "null bytes"),

@@ -8,6 +8,7 @@ import warnings
 
 import pytest
 
+import zerograd
 from zerograd.errors import UnreadableSourceError
 from zerograd.static.source import Source, decode, split_lines
 
@@ -106,11 +107,37 @@ def test_invalid_syntax_is_refused_with_the_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ['print "loss", loss', "except ValueError, e:", "x = 0777", 'exec "x"']
+    "line", ['print "loss", `loss`', "except (ValueError, e), (a, b):", 'exec "x" in `ns`']
 )
 def test_python_2_is_called_by_its_name(line: str) -> None:
-    text = f"try:\n    pass\n{line}\n    pass\n" if "except" in line else f"{line}\n"
+    text = f"try:\n    pass\n{line}\n    print 'x'\n" if "except" in line else f"{line}\n"
     assert refusal(text.encode()).endswith("it is written for Python 2")
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        'print "loss", loss',
+        'if loss: print "loss: %f" % (\n        loss), x; print',
+        "print >>sys.stderr, loss,",
+        'print "a;b:", {1: 2}[1]  # print "this"',
+        "try:\n        pass\n    except (ValueError, KeyError), e:\n        raise E, (1, 2)",
+        "x, y = 0777, 10L\n    print x <> y",
+        'exec "x = 1" in names',
+        "if loss:\n        print loss\n\tprint x",
+    ],
+)
+def test_python_2_is_read(statements: str) -> None:
+    text = f"""\
+def train(opt, loss, x):
+    {statements}
+    for _ in x:
+        loss(x).backward()
+        opt.step()
+"""
+    (finding,) = zerograd.check_source(text, filename="old.py")
+    line = text.splitlines()[finding.spot.line - 1]
+    assert finding.rule.code == "ZG101" and line.strip() == "opt.step()"
 
 
 def test_null_bytes_are_refused() -> None:

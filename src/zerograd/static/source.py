@@ -7,6 +7,7 @@ the optimizer of cell 2. Spots are given by cell and line.
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import re
 import sys
@@ -203,6 +204,7 @@ def _declared(data: bytes) -> str | None:
     return None
 
 
+_PRINTS = re.compile(r"(?m)^\s*print\s+[^\s(=]")
 _OLD_ASYNC = re.compile(r"\basync(?=\s*=[^=])")
 
 
@@ -227,8 +229,15 @@ def parse_tree(text: str, path: str) -> ast.Module:
         harmless = "\n".join(neutralise(split_lines(text)))
         if harmless != text:
             return parse_tree(harmless, path)
+        if _is_python_2(cause, text):
+            from zerograd.static.python2 import rewritten
+
+            newer = rewritten(text)
+            if newer is not None and newer != text:
+                with contextlib.suppress(UnreadableSourceError):
+                    return parse_tree(newer, path)
         raise UnreadableSourceError(
-            f"{path}{f':{cause.lineno}' if cause.lineno else ''}: not checked, {_why(cause)}"
+            f"{path}{f':{cause.lineno}' if cause.lineno else ''}: not checked, {_why(cause, text)}"
         ) from None
     except (RecursionError, MemoryError):
         raise UnreadableSourceError(
@@ -245,12 +254,19 @@ def _compile(text: str) -> ast.Module:
         return ast.parse(text)
 
 
-def _why(cause: SyntaxError) -> str:
+def _is_python_2(cause: SyntaxError, text: str) -> bool:
+    line = (cause.text or "").lstrip()
+    signs = any(sign in (cause.msg or "") for sign in PYTHON_2)
+    if isinstance(cause, TabError):  # Python 2 took a tab for eight
+        return _PRINTS.search(text) is not None
+    return signs or line.startswith(("print ", "exec ", "raise "))
+
+
+def _why(cause: SyntaxError, text: str) -> str:
     message = cause.msg or "invalid syntax"
     if "null bytes" in message:
         return "the source contains null bytes"
-    line = (cause.text or "").lstrip()
-    if any(sign in message for sign in PYTHON_2) or line.startswith(("print ", "exec ")):
+    if _is_python_2(cause, text):
         return "it is written for Python 2"
     # a newer Python may: the user should see which one reads
     return f"Python {sys.version_info[0]}.{sys.version_info[1]} cannot parse it ({message})"
