@@ -59,7 +59,8 @@ def item_of(program: Program, base: Value, index: object) -> Value:
             return at_place(program, only, index)
         return _picked(alike or list(base.items.values()))
     if isinstance(base, Named):
-        return Named(f"{base.path}{_spelled(index)}")
+        path = f"{base.path}{_spelled(index)}"
+        return program.attached(base.path, path) or Named(path)
     if isinstance(base, Instance | Optimizer):
         return Named(f"{base.key}{_spelled(index)}")
     if isinstance(base, Module):

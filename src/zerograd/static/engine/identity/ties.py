@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zerograd.static.engine.identity.definitions import Instance
 from zerograd.static.engine.identity.keys import covers
-from zerograd.static.engine.identity.values import Named, Tensor, Value
+from zerograd.static.engine.identity.values import Leaf, Named, Tensor, Value
 from zerograd.static.engine.text.words import words_of
 
 # words in the names of what a network goes on from in its next call
@@ -59,6 +59,15 @@ class Ties:
             more = frozenset[str]().union(*own) - found
             found |= more
         return frozenset(found)
+
+    def put_into(self, values: list[Value]) -> frozenset[str]:
+        """Return the leaves that stand in what others have filled: `data["x"] = leaf`."""
+        paths = {each.path for each in values if type(each) is Named} if self._attached else set()
+        return frozenset(
+            value.key
+            for (key, _), value in self._attached.items()
+            if key in paths and type(value) is Leaf
+        )
 
     def remembered_by(self, keys: frozenset[str]) -> frozenset[str]:
         """Return what a network goes on from: `decoder.hidden = encoder(x)`."""

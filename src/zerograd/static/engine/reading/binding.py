@@ -93,6 +93,9 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
             owner.items[place] = program.christened(frame, apart(value, owner), path)
         elif isinstance(owner, Named) and isinstance(value, Optimizer):
             program.christened(frame, value, path_of(target))
+        elif isinstance(owner, Named) and isinstance(value, Leaf) and isinstance(index, Constant):
+            path = f"{owner.path}[{index.value!r}]"  # of a dict that somebody else has filled
+            program.attach(owner.path, path, program.christened(frame, value, path))
         elif isinstance(owner, Several) and isinstance(value, Module | Optimizer | Instance):
             put_item(owner, index, program.christened(frame, value, path_of(target)))
             program.keep(value)

@@ -76,6 +76,7 @@ def forward(frame: Frame, keys: frozenset[str], arguments: Arguments) -> Value:
     # not filled, even if it is thawed before the loss goes back.
     kept = _in_dicts(frame, arguments) - keys
     deps = keys | networks_in(frame, arguments) | frame.program.remembered_by(keys)
+    deps |= frame.program.put_into(arguments.all())
     if isinstance(computed, Tensor) and computed.deps:
         deps -= frame.program.frozen
     sure, scaler = True, ""
