@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _BY_HAND = re.compile(r"-=|\.(?:sub|add|copy|addcdiv)_\(|\.data\s*=")
 _STEPPED = re.compile(r"\bself\.(\w+)\.step\(")
+_OWN_CALL = re.compile(r"\bself\.(\w+)\(")
+_NOT_TRAINED = (".eval(", ", False)", ".requires_grad_(False")
 _BY_NAME = re.compile(r"\b(?:getattr|vars)\(|__dict__")
 
 
@@ -116,11 +118,40 @@ def kept_unused(program: Program) -> Iterator[Finding]:
                 continue
             if not _is_asked_for_a_loss(cls, node) or _BY_NAME.search(unit.text_of(cls.node)):
                 continue
-            if any(is_used(each, {name}, {"prepare"}) for each in parts_below(unit.source.tree)):
+            if _is_given_away(unit, name, stepped):
                 continue
             project = program.project
             if project is None or not project.around.is_named_by_clearers(unit.source, name):
                 yield _finding(program, f"self.{name}", node)
+
+
+def _is_given_away(unit: Unit, name: str, stepped: set[str]) -> bool:
+    """Does somebody get it who may step it?
+
+    Not by a list of which all others are stepped by their names: that one is for schedulers.
+    """
+    parts = list(parts_below(unit.source.tree))
+    rows = [(path_of(each.func.value), each) for each in parts if _is_append(each)]  # type: ignore[attr-defined]
+    shelves: dict[str, set[str]] = {}
+    for shelf, call in rows:
+        shelves.setdefault(shelf, set()).add(path_of(call.args[0]).removeprefix("self."))  # type: ignore[attr-defined]
+    shelved = [
+        each
+        for shelf, each in rows
+        if len(shelves[shelf]) > 2 and shelves[shelf] <= {name, *stepped}
+    ]
+    return any(is_used(each, {name}, {"prepare"}) for each in parts if each not in shelved)
+
+
+def _is_append(node: ast.AST) -> bool:
+    """`self.optimizers.append(self.optimizer_E)`."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "append"
+        and len(node.args) == 1
+        and path_of(node.args[0]).startswith("self.")
+    )
 
 
 def _is_named(text: str, name: str) -> bool:
@@ -129,10 +160,22 @@ def _is_named(text: str, name: str) -> bool:
 
 
 def _is_asked_for_a_loss(cls: ClassUnit, node: ast.Assign) -> bool:
-    """Is the network that it is built for called in a method that goes backward?"""
+    """Is the network that it is built for called on the way to a backward of the class?"""
     network = _weights(node).removesuffix(".parameters()")
-    texts = [cls.unit.text_of(each) for each in cls.methods.values()]
-    return any(f"{network}(" in text and ".backward(" in text for text in texts)
+    texts = {name: cls.unit.text_of(each) for name, each in cls.methods.items()}
+    if any(f"{network}{end}" in text for text in texts.values() for end in _NOT_TRAINED):
+        return False
+    calls = {name: set(_OWN_CALL.findall(text)) & texts.keys() for name, text in texts.items()}
+    for first in texts:
+        reached, more = {first}, {first}
+        while more:
+            more = set[str]().union(*(calls[each] for each in more)) - reached
+            reached |= more
+        passed = [texts[each] for each in reached]
+        asked = any(f"{network}{call}" in text for text in passed for call in ("(", ".forward("))
+        if asked and any(".backward(" in text for text in passed):
+            return True
+    return False
 
 
 def _is_scheduled(text: str, name: str) -> bool:
