@@ -16,7 +16,7 @@ from zerograd.static.engine.identity.definitions import Function
 from zerograd.static.engine.identity.frame import Frame, path_of, stem_of
 from zerograd.static.engine.identity.ir import PAUSE, RETURN, Branch, Haze
 from zerograd.static.engine.identity.items import MOST_MAPPED, items_of
-from zerograd.static.engine.identity.keys import keys_of
+from zerograd.static.engine.identity.keys import covers, keys_of
 from zerograd.static.engine.identity.picks import picked_by
 from zerograd.static.engine.identity.progress import TooLong
 from zerograd.static.engine.identity.subscripts import Stem, counted_out, item_of, sliced
@@ -175,13 +175,21 @@ def _binary(frame: Frame, node: ast.BinOp) -> Value:
         if isinstance(left, (Params, Several)) and isinstance(right, Params | Several):
             return Params(keys_of(left) | keys_of(right))
     if type(node.op) is ast.Sub and isinstance(left, Params) and isinstance(right, Params):
-        return left.some(lacks=True)  # sets of them: those of one that are not the other's
+        return _without(left, right)
     value = NOTHING
     if type(left) in MAY_COMPUTE or type(right) in MAY_COMPUTE:
         value = tensor_of([left, right])
     if value is NOTHING and is_modulo(node):
         return Tested(test_of(frame, node))
     return weighed(value, "mul") if isinstance(node.op, (ast.Div, ast.Mult)) else value
+
+
+def _without(some: Params, others: Params) -> Params:
+    """Sets of parameters: those of one that are not the other's, which is a part of it."""
+    parts = {key for key in some.keys for each in others.keys if covers(key, each) and key != each}
+    if not parts:
+        return some.some(lacks=True)
+    return Params(frozenset(f"{key}.rest" if key in parts else key for key in some.keys))
 
 
 def tensor_of(values: list[Value]) -> Value:
