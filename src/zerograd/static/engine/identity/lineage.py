@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import TYPE_CHECKING
 
@@ -323,8 +324,10 @@ class Lineage(Names):
             for name in each.methods.keys() - known:
                 known.add(name)
                 does = _STEPS if is_step_name(name) else _CLEARS if "zero" in name else None
-                body = each.unit.text_of(each.methods[name]).partition(":")[2]
-                if does is not None and not does.search(body):
+                body = each.methods[name].body
+                said = ast.get_docstring(each.methods[name], clean=False) is not None
+                code = "\n".join(each.unit.text_of(part) for part in body[said:])
+                if does is not None and not does.search(code):
                     found.add(name)
         return frozenset(found)
 
