@@ -248,12 +248,13 @@ def _built(scope: FunctionNode, makers: set[str]) -> dict[str, ast.Assign]:
 
 def _makes_one(value: ast.AST, makers: set[str]) -> bool:
     """Is it `optim.Adam(…)`, a call of what stands for such a class, or of who makes one?"""
-    if not isinstance(value, ast.Call) or not value.args:
+    given = _given(value) if isinstance(value, ast.Call) else None
+    if not isinstance(value, ast.Call) or given is None:
         return False
     maker = path_of(value.func)
     if not maker or is_optimizer_class(maker) or maker in makers:
         return bool(maker)
-    given = value.args[0]  # get_optimizer(net.parameters(), …)
+    # get_optimizer(net.parameters(), …)
     return is_optimizer_name(maker) and path_of(getattr(given, "func", given)).endswith(
         ".parameters"
     )
@@ -262,7 +263,14 @@ def _makes_one(value: ast.AST, makers: set[str]) -> bool:
 def _weights(node: ast.Assign) -> str:
     """Return what an optimizer is built for, as it is written."""
     assert isinstance(node.value, ast.Call)
-    return ast.unparse(node.value.args[0])
+    given = _given(node.value)
+    return ast.unparse(given) if given is not None else ""
+
+
+def _given(call: ast.Call) -> ast.expr | None:
+    """Return what an optimizer is made for."""
+    named = (each.value for each in call.keywords if each.arg in ("params", "parameters"))
+    return call.args[0] if call.args else next(named, None)
 
 
 def _stepped(parts: list[ast.AST]) -> set[str]:
