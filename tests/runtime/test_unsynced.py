@@ -116,6 +116,20 @@ for i in range(8):
         loss_of().backward()  # here
     opt.step()
 """,
+    "an optimizer with a wrapper that clears": """
+class Wrapper(torch.optim.SGD):
+    def __init__(self, inner):
+        self.__dict__ = inner.__dict__
+        self.inner = inner
+    def step(self):
+        self.inner.step()
+wrapper = Wrapper(opt)
+for i in range(8):
+    with net.no_sync():
+        loss_of().backward()  # here
+    wrapper.step()
+    wrapper.zero_grad()
+""",
     "past the wrapper, beside another model": """
 other = DistributedDataParallel(torch.nn.Linear(4, 4))
 opt = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.01)

@@ -20,6 +20,7 @@ import torch
 from zerograd.lifecycle.findings import Finding
 from zerograd.rules.rank_desync import RULE
 from zerograd.runtime import exchanges, torch_facts
+from zerograd.runtime.buckets import Bucket
 from zerograd.runtime.call_site import Site
 
 if TYPE_CHECKING:
@@ -239,8 +240,14 @@ class Replicas:
                 if bucket is None or not bucket.bit & mask:
                     continue
                 if bucket.name in recorder.memo.before.unused:
-                    return len(bucket.owners) == 1
+                    return len(self._groups_of(bucket)) == 1
         return False
+
+    def _groups_of(self, bucket: Bucket) -> set[int]:
+        """Return which lists of groups hold it: what wraps an optimizer has that one's own."""
+        owners = (self._recorder.owners.by_name.get(name) for name in bucket.owners)
+        optimizers = (owner.ref() for owner in owners if owner is not None)
+        return {id(each.param_groups) for each in optimizers if each is not None}
 
     def _is_filled(self, model: Any, mask: int) -> bool:
         for parameter in model.parameters():
