@@ -53,6 +53,9 @@ def measure() -> dict[str, Figures]:
             "relative distance of the ranks, right": f"{both['right']:.0f}",
             "no_sync around the forward only": f"{100 * both['no_sync']:.0f} %",
             "raw module": f"{100 * both['raw']:.0f} %",
+            "first of two micro-batches inside no_sync": f"{both['right window']:.0f}",
+            "last of two micro-batches inside no_sync": f"{100 * both['inverted']:.0f} %",
+            "both micro-batches inside no_sync": f"{100 * both['always']:.0f} %",
         },
         "ZG901": order.unused_allow(),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
@@ -63,6 +64,20 @@ def _rank(rank: int, folder: str) -> None:
             else:
                 mse_loss(model(x), y).backward()
             optimizer.step()
+        return distance(model)
+
+    def apart_in_windows(inside: tuple[int, ...]) -> float:
+        """Ten updates of two micro-batches each, of which those `inside` are in no_sync."""
+        model, optimizer, _ = start()
+        for number, (x, y) in enumerate(data[:20]):
+            with model.no_sync() if number % 2 in inside else nullcontext():
+                (mse_loss(model(x), y) / 2).backward()
+            if number % 2:
+                optimizer.step()
+                optimizer.zero_grad()
+        return distance(model)
+
+    def distance(model: nn.Module) -> float:
         mine = torch.cat([p.detach().flatten() for p in model.parameters()])
         both = [torch.zeros_like(mine) for _ in range(2)]
         dist.all_gather(both, mine)
@@ -74,6 +89,9 @@ def _rank(rank: int, folder: str) -> None:
         "right": apart(""),
         "no_sync": apart("no_sync around the forward only"),
         "raw": apart("raw module"),
+        "right window": apart_in_windows((0,)),
+        "inverted": apart_in_windows((1,)),
+        "always": apart_in_windows((0, 1)),
     }
     dist.barrier()
     dist.destroy_process_group()

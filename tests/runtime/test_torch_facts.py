@@ -303,3 +303,26 @@ def test_modules_are_kept_out_of_graphs_by_one_pattern_for_all(monkeypatch):
     )
     undo()
     assert before == rules.SKIP_DIRS
+
+
+def test_each_collective_is_counted_by_its_process_group():
+    dist = pytest.importorskip("torch.distributed")
+    if not dist.is_available() or not dist.is_gloo_available():
+        pytest.skip("torch without gloo")
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        group = dist.new_group([0])
+        counts = [torch_facts.exchanges()]
+        ones = torch.ones(3)
+        for act in (
+            lambda: dist.all_reduce(ones),
+            lambda: dist.all_reduce(ones, group=group),
+            lambda: dist.broadcast(ones, 0),
+            lambda: dist.all_gather([ones.clone()], ones),
+            lambda: dist.all_reduce(ones, async_op=True).wait(),
+        ):
+            act()
+            counts.append(torch_facts.exchanges())
+        assert [count - counts[0] for count in counts] == [0, 1, 2, 3, 4, 5]
+    finally:
+        dist.destroy_process_group()

@@ -39,6 +39,7 @@ _KEPT_OUT = (
         "confirm",
         "decorated",
         "engine",
+        "exchanges",
         "feeding",
         "fsdp_facts",
         "graph_calls",

@@ -201,7 +201,8 @@ class Steps:
 
     def _take_again(self, opened: _Open, optimizer: Any) -> None:
         opened.is_due = False
-        self._take(opened.owner, optimizer, opened.site, is_again=opened.taken > 0)
+        is_again = opened.taken > 0
+        self._take(opened.owner, optimizer, opened.site, is_again=is_again, in_closure=True)
         opened.taken += 1
 
     def _holds_any(self, owner: Owner) -> bool:
@@ -287,6 +288,7 @@ class Steps:
         *,
         is_plain: bool = False,
         is_again: bool = False,
+        in_closure: bool = False,
     ) -> None:
         """Take a step, or what a further call of its closure makes of it (`is_again`)."""
         recorder = self._recorder
@@ -307,7 +309,7 @@ class Steps:
         self.feed(EventKind.STEP, owner, site, scaler, plain, is_again)
         owner.backwards = recorder.counts[ride.BACKWARD]
         if recorder.replicas:
-            recorder.replicas.at_step(owner.mask)
+            recorder.replicas.at_step(owner.mask, in_closure=in_closure)
 
 
 def _is_of_torch(optimizer: Optimizer) -> bool:

@@ -348,3 +348,20 @@ def is_joining() -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def exchanges() -> int | None:
+    """Return a number that grows with each collective of this process; None: nothing counts them.
+
+    Every backend counts its own, so that ranks which lose step can be told. To ask sends nothing.
+    """
+    try:
+        groups: Any = torch.distributed.distributed_c10d
+        backends = {  # one may serve several kinds of devices
+            group._get_backend(device)
+            for group in list(groups._world.pg_map)
+            for device in group._device_types
+        }
+        return sum(int(backend._get_sequence_number_for_group()) for backend in backends)
+    except (AttributeError, RuntimeError):
+        return None
