@@ -240,6 +240,25 @@ def test_it_takes_modules_and_optimizers_only():
         watch(policy="shout")
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"on_finding": 3}, "on_finding=3: it takes a function that is called with each finding."),
+        ({"select": 5}, "select=5: it takes rules by code, beginning of a code, or name"),
+        ({"ignore": [5]}, "ignore=[5]: it takes rules by code, beginning of a code, or name"),
+        (
+            {"foo": 3},
+            "watch(foo=3): it takes policy, select, ignore, show_notes, on_finding and trace.",
+        ),
+        ({"on_findings": 3}, "watch(on_findings=3): did you mean on_finding?"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_named_at_the_call(given, said):
+    with pytest.raises(UsageError) as refused:
+        watch(**given)
+    assert str(refused.value).startswith(said)
+
+
 def test_a_path_is_no_writer_of_a_trace():
     with pytest.raises(UsageError, match="zerograd run --trace FILE"):
         watch(trace="run.jsonl")
