@@ -24,6 +24,7 @@ from zerograd.rules.stale_gradient import by_hand, in_closure
 from zerograd.rules.step_without_gradient import filled_elsewhere
 from zerograd.runtime import hand_work
 from zerograd.runtime.buckets import Bucket
+from zerograd.runtime.call_site import code_at
 from zerograd.runtime.callers import is_in_every_turn, unscaled_below
 from zerograd.runtime.hand_work import BY_HAND
 from zerograd.runtime.names import name_in_frames, parameter_names
@@ -263,13 +264,16 @@ class Ledger:
     def _in_words(self, finding: Finding, buckets: list[Bucket], event: Event | None) -> Finding:
         """Return the finding with the user's own names in it, and what a live run knows."""
         here = self.recorder.called_by(event) if self.recorder is not None and event else _NOBODY
+        if self.recorder is not None and finding.trail:
+            held = [bucket.name for bucket in buckets]
+            finding = self.recorder.ways.told(finding, event, held)
         word = partial(self._in_words_of, here=here)
         if finding.owner.startswith("bucket#"):
             finding = by_hand(finding)
         elif event is not None:
             finding = self._as_it_stands(finding, event, buckets)
         trail = tuple(
-            TrailStep(step.spot, word(step.text), step.code or _code_at(step.spot))
+            TrailStep(step.spot, word(step.text), step.code or code_at(step.spot))
             for step in finding.trail
         )
         parameters = [each for bucket in buckets for each in bucket.parameters()]
@@ -383,14 +387,6 @@ class Ledger:
         for (code, _), count in self._counts.items():
             found[f"zerograd/{code}"] = found.get(f"zerograd/{code}", 0.0) + count
         return found
-
-
-def _code_at(spot: Spot) -> str:
-    """Return what stands there: of several statements in a line, the one that is meant."""
-    if spot.cell is not None:
-        return ""
-    end = spot.end_column - 1 if spot.end_line == spot.line else None
-    return linecache.getline(spot.path, spot.line)[spot.column - 1 : end].strip()
 
 
 def _ranks() -> tuple[int, ...]:
