@@ -22,6 +22,7 @@ from zerograd.rules.leaked_gradient import left_by_hand
 from zerograd.rules.lost_gradient import is_unplaced, too_soon, unplaced
 from zerograd.rules.stale_gradient import by_hand, in_closure
 from zerograd.rules.step_without_gradient import filled_elsewhere
+from zerograd.rules.window_cleared_early import once
 from zerograd.runtime import hand_work
 from zerograd.runtime.buckets import Bucket
 from zerograd.runtime.call_site import code_at
@@ -317,6 +318,8 @@ class Ledger:
         code, recorder = finding.rule.code, self.recorder
         if code == "ZG102" and finding.spot == event.spot:
             return unplaced(finding) if is_unplaced(finding, event.spot) else too_soon(finding)
+        if code == "ZG501" and recorder is not None and recorder.memo.edge.closed is not None:
+            return once(finding, recorder.memo.edge.closed)
         if code == "ZG101" and event.inside:
             return in_closure(finding)
         if code == "ZG201" and recorder is not None:
