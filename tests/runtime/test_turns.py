@@ -166,6 +166,17 @@ for _ in range(6):
     wipe()
     opt.step()
 """
+WITH_A_BLOCK = """
+import contextlib
+@contextlib.contextmanager
+def updating():
+    yield
+    opt.step()
+for _ in range(6):
+    with updating():
+        loss().backward()
+        opt.zero_grad()
+"""
 UPDATED_BY_HAND = """
 net = torch.nn.Linear(3, 1)  # of no optimizer
 def update():
@@ -202,6 +213,7 @@ for _ in range(6):
         (CALLED_TWICE, "ZG101", [0, 1, 0]),
         (CLOSURE, "ZG101", [0, 1, 0]),
         (BY_HAND, "ZG102", [0, 0, 0]),
+        (WITH_A_BLOCK, "ZG102", [0, 0, 0]),
         (UPDATED_BY_HAND, "ZG101", [0, 1, 0]),
     ],
 )

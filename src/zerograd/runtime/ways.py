@@ -11,6 +11,7 @@ import sys
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from types import CodeType, FrameType
+from typing import NamedTuple
 
 from zerograd.lifecycle.events import Event, Spot
 from zerograd.lifecycle.findings import Finding, in_rounds
@@ -22,7 +23,20 @@ MOST_SPOTS = 256
 MOST_WAYS = 8  # to one spot
 MOST_FRAMES = 64
 
-_Calls = tuple[tuple[CodeType, int], ...]  # code and line, the outermost first
+
+class Call(NamedTuple):
+    """Where a function is on the way: at which line, and at which instruction.
+
+    Instructions stand in the order in which they are run, where several calls share a line, and
+    where a `with` ends at the line that it begins with.
+    """
+
+    code: CodeType
+    line: int
+    at: int
+
+
+_Calls = tuple[Call, ...]  # the outermost first
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +52,8 @@ class Way:
         parting = _parting(self, other)
         if parting is None:  # one call, or one that holds the other: as they came
             return self.number > other.number
-        _, line, at = parting
-        return line > at
+        mine, its = parting
+        return mine.at > its.at
 
     def is_of_one_loop(self, other: Way) -> bool:
         """Is there a loop that goes both ways in each of its turns?
@@ -49,28 +63,29 @@ class Way:
         """
         parting = _parting(self, other)
         if parting is not None:
-            code, line, at = parting
-            loops = loops_among(nodes_around(code, line))
-            if any(each.lineno <= at <= (each.end_lineno or 0) for each in loops):
+            mine, its = parting
+            loops = loops_among(nodes_around(mine.code, mine.line))
+            if any(each.lineno <= its.line <= (each.end_lineno or 0) for each in loops):
                 return True
-        return any(loops_among(nodes_around(code, line)) for code, line in _shared(self, other))
+        shared = _shared(self, other)
+        return any(loops_among(nodes_around(each.code, each.line)) for each in shared)
 
 
-def _shared(way: Way, other: Way) -> Iterator[tuple[CodeType, int]]:
+def _shared(way: Way, other: Way) -> Iterator[Call]:
     """Yield the calls that both ways begin with."""
-    for (code, line), (its, at) in zip(way.calls, other.calls, strict=False):
-        if code is not its or line != at:
+    for mine, its in zip(way.calls, other.calls, strict=False):
+        if mine.code is not its.code or mine.at != its.at:
             return
-        yield code, line
+        yield mine
 
 
-def _parting(way: Way, other: Way) -> tuple[CodeType, int, int] | None:
-    """Return the function in which two ways part, and at which line each does."""
-    for (code, line), (its, at) in zip(way.calls, other.calls, strict=False):
-        if code is not its:
+def _parting(way: Way, other: Way) -> tuple[Call, Call] | None:
+    """Return the calls of one function in which two ways part."""
+    for mine, its in zip(way.calls, other.calls, strict=False):
+        if mine.code is not its.code:
             return None
-        if line != at:
-            return code, line, at
+        if mine.at != its.at:
+            return mine, its
     return None
 
 
@@ -146,33 +161,32 @@ def _calls_to(spot: Spot) -> _Calls:
     What is done by hand is noticed a little later: in the same function for the most part, or in
     one that has called that.
     """
-    calls: list[tuple[CodeType, int]] = []
+    calls: list[Call] = []
     start = 0
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and len(calls) < MOST_FRAMES:
         code = frame.f_code
         if not kind_of_is_machinery(code.co_filename):
-            line = 0 if start else _line_in(frame, spot)
-            calls.append((code, line or frame.f_lineno))
-            start = start or (len(calls) if line else 0)
+            here = None if start else _call_in(frame, spot)
+            calls.append(here or Call(code, frame.f_lineno, frame.f_lasti))
+            start = start or (len(calls) if here is not None else 0)
         frame = frame.f_back
     return tuple(reversed(calls[start - 1 :] if start else _calls_by_name(calls, spot)))
 
 
-def _calls_by_name(calls: list[tuple[CodeType, int]], spot: Spot) -> list[tuple[CodeType, int]]:
+def _calls_by_name(calls: list[Call], spot: Spot) -> list[Call]:
     """Return the calls that lead to where the function at a spot was called last, by its name."""
     name = next((getattr(each, "name", "") for each in nodes_at(spot)), "")
-    for n, (code, line) in enumerate(calls if name else ()):
-        around = nodes_around(code, line)[:1]
+    for n, call in enumerate(calls if name else ()):
         lines = [
             each.lineno
-            for node in around
-            for each in ast.walk(node)
+            for around in nodes_around(call.code, call.line)[:1]
+            for each in ast.walk(around)
             if isinstance(each, ast.Call) and _called(each) == name
         ]
         if lines:
-            at = max((each for each in lines if each <= line), default=max(lines))
-            return [(code, at), *calls[n + 1 :]]
+            line = max((each for each in lines if each <= call.line), default=max(lines))
+            return [Call(call.code, line, _last_at(call.code, line) or 0), *calls[n + 1 :]]
     return []
 
 
@@ -180,16 +194,20 @@ def _called(call: ast.Call) -> str:
     return getattr(call.func, "attr", "") or getattr(call.func, "id", "")
 
 
-def _line_in(frame: FrameType, spot: Spot) -> int:
-    """Return the line of a spot in the function of a frame, 0 if it is elsewhere."""
+def _call_in(frame: FrameType, spot: Spot) -> Call | None:
+    """Return where a spot is in the function of a frame, None if it is elsewhere."""
     code, line = frame.f_code, spot.line
     cell = cell_of(code) if spot.cell is not None else None
     if cell is not None:
         if (cell.notebook, cell.number) != (spot.path, spot.cell):
-            return 0
+            return None
         line -= cell.above
     elif code.co_filename != spot.path:
-        return 0
-    # The lines of a function that is made here are not among these.
-    is_here = line == frame.f_lineno or any(each == line for _, _, each in code.co_lines())
-    return line if is_here else 0
+        return None
+    at = frame.f_lasti if line == frame.f_lineno else _last_at(code, line)
+    return Call(code, line, at) if at is not None else None
+
+
+def _last_at(code: CodeType, line: int) -> int | None:
+    """Return the last instruction of a line that is none of a function made there."""
+    return max((start for start, _, each in code.co_lines() if each == line), default=None)
