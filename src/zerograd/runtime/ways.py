@@ -37,6 +37,11 @@ class Call(NamedTuple):
 
 
 _Calls = tuple[Call, ...]  # the outermost first
+_Key = tuple[tuple[int, int], ...]  # by the identity of each code: to hash one takes its length
+
+
+def _key_of(calls: _Calls) -> _Key:
+    return tuple((id(each.code), each.at) for each in calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,7 @@ class Ways:
     """Remembers the ways that were gone, and tells by them where a loop has come round."""
 
     def __init__(self) -> None:
-        self._known: dict[Spot, dict[_Calls, Way]] = {}
+        self._known: dict[Spot, dict[_Key, Way]] = {}
         self._met = 0
 
     def note(self, event: Event) -> None:
@@ -104,13 +109,14 @@ class Ways:
         if len(self._known) >= MOST_SPOTS:
             self._known.clear()
         ways = self._known.setdefault(event.spot, {})
-        known = ways.get(calls)
+        key = _key_of(calls)
+        known = ways.get(key)
         if known is None:
             if len(ways) >= MOST_WAYS:
                 del ways[next(iter(ways))]
             known = Way(calls, self._met)
             self._met += 1
-        ways[calls] = replace(known, reach=known.reach.union(event.reach))
+        ways[key] = replace(known, reach=known.reach.union(event.reach))
 
     def told(self, finding: Finding, event: Event | None, buckets: Collection[str]) -> Finding:
         """Say "next iteration" in a trail where the program has come round, and nowhere else.
@@ -139,7 +145,7 @@ class Ways:
     def _ways_to(self, spot: Spot, event: Event | None, buckets: Collection[str]) -> list[Way]:
         known = self._known.get(spot, {})
         if event is not None and event.spot == spot:
-            now = known.get(_calls_to(spot))
+            now = known.get(_key_of(_calls_to(spot)))
             if now is not None:
                 return [now]
         ways = list(known.values())
