@@ -80,7 +80,8 @@ class Backwards:
             recorder.leaves.judge_weight(roots, site, bool(scaler))
             recorder.callers.note(site.spot)
             recorder.replicas.search_once()
-            recorder.leaves.keep_names(times)
+            if recorder.leaves.watched:
+                recorder.leaves.keep_names(times)
         buckets = self.in_sight()
         recorder.unseen.before_backward(buckets, site)
         if recorder.is_lap_of_care or self._care.is_due(times):

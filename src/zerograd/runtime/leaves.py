@@ -85,7 +85,7 @@ class Leaves:
 
     def keep_names(self, times: int) -> None:
         """Ask for the names of what grows: at the end of the run its module may be gone."""
-        if times < OFTEN or not self.watched or self._name_looks >= MOST_NAME_LOOKS:
+        if times < OFTEN or self._name_looks >= MOST_NAME_LOOKS:
             return
         filled = self._recorder.memo.node.filled
         growing = [
