@@ -49,6 +49,7 @@ class Backwards:
         self._recorder = recorder
         self._care = Care(recorder.partition)
         self._open: dict[int, OpenBackward] = {}
+        self.under_way = self._open  # by thread; empty outside of them all
         self.threads: set[int] = set()  # that train
 
     def begins(self, roots: Any) -> None:

@@ -29,7 +29,7 @@ class Clears:
         backwards = recorder.backwards
         backwards.threads.add(backwards.thread())
         recorder.steps.before_clear(holder)
-        if backwards.around() is not None:
+        if backwards.under_way:
             self._fill_inside(holder)
         if not recorder.memo.node.filled:
             recorder.unseen.before_clear(backwards.in_sight())
