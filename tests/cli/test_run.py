@@ -245,6 +245,8 @@ def test_a_killed_run_leaves_a_trace_that_report_reads(tmp_path: Path) -> None:
         (["--output", "script", "script"], "--output script: is the script"),
         (["--select", "ZG999", "script.py"], "ZG999: there is no such rule"),
         ([], "name a script"),
+        (["--"], "name a script"),
+        (["--", "-m"], "-m: there is no such script."),
     ],
 )
 def test_what_cannot_work_is_one_clear_line_before_anything_runs(

@@ -51,6 +51,15 @@ def test_a_script_sees_its_own_world(tmp_path: Path) -> None:
     assert (plain.returncode, watched.returncode) == (0, 0)
 
 
+def test_two_dashes_before_the_script_end_the_options_as_pythons_do(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("import sys; print(sys.argv)\n")
+    words = ["--", "own.py", "--", "--all", "-m"]
+    python, ours = (
+        call(*runner, *words, cwd=tmp_path) for runner in ([sys.executable], [*ZEROGRAD, "--all"])
+    )
+    assert python.stdout == ours.stdout == "['own.py', '--', '--all', '-m']\n"
+
+
 def test_a_script_may_come_through_standard_input(tmp_path: Path) -> None:
     sees = SEES.replace("type(__loader__)", "__loader__")
     plain = call(sys.executable, "-", "--epochs", "3", cwd=tmp_path, input=sees)

@@ -31,6 +31,7 @@ from zerograd.runtime import (  # noqa: E402
     scaling,
     steps,
     unseen,
+    ways,
 )
 from zerograd.trace import writer as trace_writer  # noqa: E402
 from zerograd.trace.format import Header  # noqa: E402
@@ -54,6 +55,7 @@ BOUNDS = (
     (steps, "MOST_SITES"),
     (trace_writer, "MOST_SITES"),
     (unseen, "MOST_SITES"),
+    (ways, "MOST_SPOTS"),
 )
 ROUNDS = 48  # of new things before the first count, and as many again before the second
 MOST_HELD = 64  # entries: less than one for each new thing, more than there are rules

@@ -171,6 +171,46 @@ def test_optimizers_that_step_within_a_backward_make_no_turns_of_their_own():
     assert (finding.rule.code, finding.live.step) == ("ZG101", 1)
 
 
+@pytest.mark.parametrize("depth", [2, 12], ids=["few", "taken as one"])
+def test_a_hook_that_clears_before_its_optimizer_steps_loses_the_gradient(depth):
+    net = nn.Sequential(*(nn.Linear(4, 4) for _ in range(depth)))
+    own = {p: torch.optim.SGD([p], lr=0.01) for p in net.parameters()}
+
+    def hook(p):
+        own[p].zero_grad()
+        own[p].step()
+
+    for p in net.parameters():
+        p.register_post_accumulate_grad_hook(hook)
+    with zerograd.watch(policy="collect") as watching:
+        for _ in range(4):
+            net(torch.randn(8, 4)).pow(2).mean().backward()
+    (finding,) = watching.findings
+    assert finding.rule.code == "ZG102"
+    assert "between backward() and own[p].step()" in finding.message
+    assert len(finding.live.parameters) == 2 * depth
+    assert [each.code for each in finding.trail] == [
+        *("net(torch.randn(8, 4)).pow(2).mean().backward()", "own[p].zero_grad()"),
+        "own[p].step()",
+    ]
+
+
+def test_a_hook_that_clears_after_its_optimizer_has_stepped_is_right():
+    net = nn.Sequential(*(nn.Linear(4, 4) for _ in range(3)))
+    own = {p: torch.optim.SGD([p], lr=0.01) for p in net.parameters()}
+
+    def hook(p):
+        own[p].step()
+        own[p].zero_grad()
+
+    for p in net.parameters():
+        p.register_post_accumulate_grad_hook(hook)
+    with zerograd.watch(policy="collect") as watching:
+        for _ in range(4):
+            net(torch.randn(8, 4)).pow(2).mean().backward()
+    assert watching.findings == []
+
+
 def test_metrics_count_what_happened():
     with watch(policy="collect") as watching:
         train(*parts(), steps=200, clear=True)
@@ -238,6 +278,25 @@ def test_it_takes_modules_and_optimizers_only():
         watch(3)
     with pytest.raises(UsageError, match="policy='shout'"):
         watch(policy="shout")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"on_finding": 3}, "on_finding=3: it takes a function that is called with each finding."),
+        ({"select": 5}, "select=5: it takes rules by code, beginning of a code, or name"),
+        ({"ignore": [5]}, "ignore=[5]: it takes rules by code, beginning of a code, or name"),
+        (
+            {"foo": 3},
+            "watch(foo=3): it takes policy, select, ignore, show_notes, on_finding and trace.",
+        ),
+        ({"on_findings": 3}, "watch(on_findings=3): did you mean on_finding?"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_named_at_the_call(given, said):
+    with pytest.raises(UsageError) as refused:
+        watch(**given)
+    assert str(refused.value).startswith(said)
 
 
 def test_a_path_is_no_writer_of_a_trace():

@@ -119,6 +119,47 @@ def test_of_a_parameters_name_only_what_wrappers_add_is_left_out():
     ]
 
 
+def grows(make, *, after=0):
+    """Train beside what `make` gives and no optimizer holds; it is gone when this returns."""
+    net, target = nn.Linear(2, 1), make()
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    for turn in range(8):
+        opt.zero_grad()
+        x = torch.ones(1, 2)
+        (net(x) - (target(x) if turn >= after else 0)).sum().backward()
+        opt.step()
+
+
+def without_names():
+    held = [nn.Parameter(each.detach()) for each in nn.Linear(2, 1).parameters()]
+    return lambda x: nn.functional.linear(x, *held)
+
+
+def test_what_grows_and_is_gone_at_the_end_is_told_by_the_names_it_had():
+    with watch(policy="collect", show_notes=True) as watching:
+        grows(lambda: nn.Linear(2, 1))
+    (finding,) = watching.findings
+    assert finding.rule.code == "ZG105"
+    assert finding.message.startswith("no optimizer holds weight and 1 more; every")
+    assert finding.live.parameters == ("weight", "bias")
+
+
+def test_what_grows_is_told_with_the_iteration_in_which_that_began():
+    for after in (0, 3):
+        with watch(policy="collect", show_notes=True) as watching:
+            grows(lambda: nn.Linear(2, 1), after=after)
+        (finding,) = watching.findings
+        assert finding.live.step == after
+
+
+def test_what_grows_and_never_had_a_name_is_told_by_how_many_they_are():
+    with watch(policy="collect", show_notes=True) as watching:
+        grows(without_names)
+    (finding,) = watching.findings
+    assert finding.message.startswith("no optimizer holds 2 parameters that are gone by now; every")
+    assert finding.live.parameters == ()
+
+
 def test_a_step_above_its_backward_is_told_to_go_below_it():
     model = nn.Linear(2, 1)
     opt = torch.optim.SGD(model.parameters(), lr=0.1)

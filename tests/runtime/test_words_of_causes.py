@@ -79,3 +79,45 @@ def test_of_gradients_that_an_attack_has_left():
         "adds onto what was left",
         "steps on both",
     ]
+
+
+@pytest.mark.parametrize(
+    ("every", "at", "said"),
+    [
+        (1, 0, "opt is cleared at every micro-batch but stepped only at the end of a window"),
+        (
+            *(4, 3),
+            "opt is cleared just before the last backward() of a window, so its step uses that one "
+            "only",
+        ),
+    ],
+)
+def test_of_a_window_that_is_cleared_early(every, at, said):
+    net, opt = parts()
+    with watch(policy="collect") as watching:
+        for batch in range(24):
+            if batch % every == at:
+                opt.zero_grad()
+            (net(torch.randn(2, 3)).pow(2).mean() / 4).backward()
+            if batch % 4 == 3:
+                opt.step()
+    (finding,) = watching.findings
+    assert finding.rule.code == "ZG501"
+    assert finding.message == said
+
+
+def test_of_a_window_that_is_cleared_with_several_backwards_to_come():
+    net, opt = parts()
+    with watch(policy="collect") as watching:
+        for _ in range(6):
+            for _ in range(2):
+                opt.zero_grad()
+                for _ in range(2):
+                    (net(torch.randn(2, 3)).pow(2).mean() / 4).backward()
+            opt.step()
+    (finding,) = watching.findings
+    assert finding.rule.code == "ZG501"
+    assert finding.message == (
+        "opt is cleared in the midst of a window, so its step uses what the backward() calls "
+        "after that fill only"
+    )

@@ -52,6 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the script; return its own exit code if not 0, else 1 if findings are shown."""
+    # They end our options, as they would end Python's. After -m Python takes them for a name.
+    if args.command_line[:1] == ["--"] and not args.is_module:
+        del args.command_line[0]
     if not args.command_line:
         raise UsageError("run: name a script, as in: zerograd run train.py --epochs 3")
     # Everything that can be refused is refused before the script's first line.

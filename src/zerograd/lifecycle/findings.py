@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from zerograd.lifecycle.events import Event, Spot
@@ -22,6 +22,16 @@ class TrailStep:
     spot: Spot
     text: str  # "adds onto them"
     code: str = ""  # the user's statement there: "loss.backward()"
+
+    @property
+    def turn(self) -> str:
+        """What it begins with where the loop has come round, else ""."""
+        return next((each for each in (NEXT_ROUND, NEXT_CALL) if self.text.startswith(each)), "")
+
+    def told(self, words: Mapping[str, str]) -> TrailStep:
+        """Return it with other words for some, and the turn of the loop as it is."""
+        mine = self.text.removeprefix(self.turn)
+        return replace(self, text=self.turn + words.get(mine, mine))
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -189,6 +199,15 @@ def explain(
         owner=dict(story.names).get("owner", event.owner),  # a leak is told at another's backward
         trail=tuple(trail),
     )
+
+
+def in_rounds(finding: Finding, again: Sequence[bool]) -> Finding:
+    """Return the finding with "next iteration" in its trail where `again` says so."""
+    trail = []
+    for station, is_again in zip(finding.trail, again, strict=True):
+        words = station.text.removeprefix(NEXT_ROUND)
+        trail.append(replace(station, text=f"{NEXT_ROUND}{words}" if is_again else words))
+    return replace(finding, trail=tuple(trail))
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:

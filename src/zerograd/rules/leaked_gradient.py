@@ -42,7 +42,7 @@ def left_by_hand(finding: Finding, name: str) -> Finding:
     return replace(
         finding,
         message=f"{finding.owner}.step() also uses gradients that the loss for {name} left behind",
-        trail=tuple(replace(each, text=told.get(each.text, each.text)) for each in finding.trail),
+        trail=tuple(each.told(told) for each in finding.trail),
     )
 
 

@@ -74,8 +74,8 @@ def is_unplaced(finding: Finding, step: Spot) -> bool:
 
 def unplaced(finding: Finding) -> Finding:
     """A clear whose own line is not known: it stands somewhere between the other two."""
-    filled, _, stepped = finding.trail
-    return replace(finding, trail=(filled, replace(stepped, text=UNPLACED)))
+    filled, wiped, stepped = finding.trail  # the last two in one place
+    return replace(finding, trail=(filled, replace(stepped, text=f"{wiped.turn}{UNPLACED}")))
 
 
 def too_soon(finding: Finding) -> Finding:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from zerograd.errors import UnknownRuleError
+from zerograd.errors import UnknownRuleError, UsageError
 from zerograd.lifecycle.rule import Rule, Severity
 from zerograd.rules import ALL_RULES, BY_NAME
 
 EVERY = "ALL"  # what ruff users call all rules
 _NEAREST = 3
+_RULES = "rules by code, beginning of a code, or name"
 
 
 def find_rule(word: str, where: str = "") -> Rule:
@@ -61,19 +62,22 @@ def select_rules(
     return tuple(rule for rule in ALL_RULES if rule.code in wanted - unwanted)
 
 
-def several(given: str | Iterable[str]) -> tuple[str, ...]:
-    """Return what was given, where one string is one and not its letters.
+def several(given: str | Iterable[str], name: str, takes: str = _RULES) -> tuple[str, ...]:
+    """Return what was given as `name`, where one string is one and not its letters.
 
-    >>> several("ZG101"), several(["ZG1", "ZG2"])
+    >>> several("ZG101", "select"), several(["ZG1", "ZG2"], "select")
     (('ZG101',), ('ZG1', 'ZG2'))
     """
-    return (given,) if isinstance(given, str) else tuple(given)
+    found = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
+    if not all(isinstance(each, str) for each in found):
+        raise UsageError(f"{name}={given!r}: it takes {takes}, one string or several in a list.")
+    return found
 
 
 def words(groups: str | Iterable[str], where: str) -> tuple[str, ...]:
     """Return what the groups name; one that names nothing is a slip, not a wish for all."""
     found: list[str] = []
-    for group in several(groups):
+    for group in several(groups, where.strip()):
         named = [word.strip() for word in group.split(",") if word.strip()]
         if not named:
             raise _unknown(group.strip(), where)

@@ -60,7 +60,7 @@ def by_hand(finding: Finding) -> Finding:
         finding,
         message=f"the update of {owner} uses gradients that an earlier update already used",
         advice=f"clear {owner}.grad after each update",
-        trail=tuple(replace(each, text=told.get(each.text, each.text)) for each in finding.trail),
+        trail=tuple(each.told(told) for each in finding.trail),
     )
 
 

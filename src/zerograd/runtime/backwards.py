@@ -49,6 +49,7 @@ class Backwards:
         self._recorder = recorder
         self._care = Care(recorder.partition)
         self._open: dict[int, OpenBackward] = {}
+        self.under_way = self._open  # by thread; empty outside of them all
         self.threads: set[int] = set()  # that train
 
     def begins(self, roots: Any) -> None:
@@ -80,6 +81,8 @@ class Backwards:
             recorder.leaves.judge_weight(roots, site, bool(scaler))
             recorder.callers.note(site.spot)
             recorder.replicas.search_once()
+            if recorder.leaves.watched:
+                recorder.leaves.keep_names(times)
         buckets = self.in_sight()
         recorder.unseen.before_backward(buckets, site)
         if recorder.is_lap_of_care or self._care.is_due(times):
@@ -162,6 +165,10 @@ class Backwards:
             symbol = recorder.new(key, event, call)
             symbol.goes_on = goes_on
         recorder.feed(symbol, "loss", opened.loss)
+        if symbol.count == 1:
+            for bucket in recorder.partition.buckets:
+                if bucket.bit & mask and bucket.since is None:
+                    bucket.since = recorder.memo.rounds
 
     def fill_inside(self, opened: OpenBackward, buckets: tuple[Bucket, ...]) -> None:
         """An optimizer steps while a backward runs: what that has filled comes first."""

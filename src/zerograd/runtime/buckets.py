@@ -48,12 +48,14 @@ class Bucket:
         "members",
         "moved_at",
         "name",
+        "names",
         "owners",
         "print_before",
         "put",
         "ref",
         "sharded",
         "sighted",
+        "since",
         "stale_norm",
         "suspect",
         "thread",
@@ -65,6 +67,8 @@ class Bucket:
         self.bit = bit
         self.members = members
         self.owners: tuple[str, ...] = ()
+        self.since: int | None = None  # the round of the first backward that filled it
+        self.names: tuple[str, ...] = ()  # the user's for its parameters, where they are kept
         self.leaf = False  # one tensor that is no Parameter
         self.canary: weakref.ref[Tensor] = _dead
         self.sharded = False
@@ -273,12 +277,12 @@ class Partition:
             parameter = member()
             if parameter is not None:
                 self._home[id(parameter)] = (member, new)
-        bucket.members = rest
+        bucket.members, bucket.names = rest, ()
         if bucket.canary() is None or id(bucket.canary) in inside:
             bucket.elect()
             _forget_look(bucket)
         if new is not None:
-            new.owners, new.leaf = bucket.owners, bucket.leaf
+            new.owners, new.leaf, new.since = bucket.owners, bucket.leaf, bucket.since
             new.doubt, new.suspect = bucket.doubt, bucket.suspect
             new.grew, new.stale_norm = bucket.grew, bucket.stale_norm
             self._on_split(bucket.name, new.name)

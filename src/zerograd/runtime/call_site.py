@@ -199,6 +199,14 @@ def site_of(code: CodeType, at: int, line: int, in_library: bool = False) -> Sit
     return Site(spot, text, receiver_of(text), path, in_library, _scope(code, above), above)
 
 
+def code_at(spot: Spot) -> str:
+    """Return what stands there: of several statements in a line, the one that is meant."""
+    if spot.cell is not None:
+        return ""
+    end = spot.end_column - 1 if spot.end_line == spot.line else None
+    return linecache.getline(spot.path, spot.line)[spot.column - 1 : end].strip()
+
+
 def _scope(code: CodeType, above: int) -> tuple[int, int] | None:
     if code.co_name == "<module>":
         return None

@@ -29,6 +29,8 @@ class Clears:
         backwards = recorder.backwards
         backwards.threads.add(backwards.thread())
         recorder.steps.before_clear(holder)
+        if backwards.under_way:
+            self._fill_inside(holder)
         if not recorder.memo.node.filled:
             recorder.unseen.before_clear(backwards.in_sight())
         watched = recorder.leaves.watched
@@ -45,6 +47,19 @@ class Clears:
             self._finite = recorder.looks.is_finite(dropped, site)
             for bucket in dropped:
                 recorder.leaves.sight(bucket, site)
+
+    def _fill_inside(self, holder: Any) -> None:
+        """A hook of a gradient clears: what the backward under way has left comes before that."""
+        recorder = self._recorder
+        opened = recorder.backwards.around()
+        mask = recorder.owners.mask_of(holder, True)
+        if opened is None or not mask:
+            return
+        before = opened.filled_inside
+        held = tuple(each for each in recorder.partition.buckets if each.bit & mask)
+        recorder.backwards.fill_inside(opened, held)
+        if opened.filled_inside != before:
+            recorder.rounds.spoil()
 
     def ends(self, holder: Any, to_none: bool) -> None:
         finite, self._finite = self._finite, True

@@ -18,6 +18,7 @@ from zerograd.runtime.laps import Laps
 from zerograd.runtime.memo import Memo, Symbol
 from zerograd.runtime.ride import Call, Leg, Ride, Ring, Traced
 from zerograd.runtime.rounds import Rounds
+from zerograd.runtime.ways import Ways
 
 MOST_SYMBOLS = 2048
 
@@ -54,6 +55,7 @@ class Feeding:
         self.sites = Sites()
         self.symbols: dict[Any, Symbol] = {}
         self.rounds = Rounds()
+        self.ways = Ways()
         self.ride: Ride | None = None
         self.counts = [0, 0, 0, 0]  # backwards, clears, steps, clips
         self._rounds_of_care = 0  # to come, after a ride
@@ -78,6 +80,7 @@ class Feeding:
         if len(self.symbols) >= MOST_SYMBOLS:
             self.forget()
         symbol = self.symbols[key] = Symbol(self.memo.complete(event), call)
+        self.ways.note(symbol.event)
         return symbol
 
     def call_here(self, kind: int, holder: Any) -> Call | None:

@@ -20,15 +20,17 @@ import torch
 from torch import Tensor
 
 from zerograd.lifecycle.events import Event, EventKind
+from zerograd.lifecycle.summary import OFTEN
 from zerograd.runtime import called_code, hand_work, torch_facts
 from zerograd.runtime.buckets import Bucket
 from zerograd.runtime.call_site import Site
 from zerograd.runtime.in_sight import uses_gradients
-from zerograd.runtime.names import has_networks, name_in_frames
+from zerograd.runtime.names import has_networks, name_in_frames, parameter_names
 
 if TYPE_CHECKING:
     from zerograd.runtime.recorder import Recorder
 
+MOST_NAME_LOOKS = 8  # each at all objects alive, which takes a moment
 MOST_LEAVES = 8  # plain tensors watched at a time
 MOST_CANDIDATES = 256
 MOST_SITES = 2048
@@ -51,6 +53,7 @@ class Leaves:
         self._recorder = recorder
         self._candidates: dict[int, _Candidate] = {}
         self.watched: list[Bucket] = []
+        self._name_looks = 0
         self._last_site: Site | None = None
         self.averaged: dict[Site, bool | None] = {}
         self._used: dict[Site, bool] = {}
@@ -79,6 +82,24 @@ class Leaves:
                 self.watched.append(bucket)
                 self._recorder.take_up(bucket)
         return size
+
+    def keep_names(self, times: int) -> None:
+        """Ask for the names of what grows: at the end of the run its module may be gone."""
+        if times < OFTEN or self._name_looks >= MOST_NAME_LOOKS:
+            return
+        filled = self._recorder.memo.node.filled
+        growing = [
+            each
+            for each in self.watched
+            if each.name in filled and not each.owners and not each.names and not each.leaf
+        ]
+        for bucket in growing[: MOST_NAME_LOOKS - self._name_looks]:
+            self._name_looks += 1
+            parameters = bucket.parameters()
+            bucket.names = tuple(parameter_names(parameters))
+            if len(parameters) == 1 and not bucket.names:
+                name = name_in_frames(parameters[0], within=True)
+                bucket.names = (name,) if name else ()
 
     def judge_weight(self, roots: Any, site: Site, scaled: bool) -> None:
         """Take note of whether the loss of this backward is divided or weighted."""

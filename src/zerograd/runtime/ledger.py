@@ -22,25 +22,31 @@ from zerograd.rules.leaked_gradient import left_by_hand
 from zerograd.rules.lost_gradient import is_unplaced, too_soon, unplaced
 from zerograd.rules.stale_gradient import by_hand, in_closure
 from zerograd.rules.step_without_gradient import filled_elsewhere
+from zerograd.rules.window_cleared_early import once
 from zerograd.runtime import hand_work
 from zerograd.runtime.buckets import Bucket
+from zerograd.runtime.call_site import code_at
 from zerograd.runtime.callers import is_in_every_turn, unscaled_below
 from zerograd.runtime.hand_work import BY_HAND
-from zerograd.runtime.names import name_in_frames, parameter_names
+from zerograd.runtime.names import MOST_NAMES
+from zerograd.runtime.owners import IN_BACKWARD
+from zerograd.runtime.wording import names_of, word_of
 
 if TYPE_CHECKING:
     from zerograd.runtime.recorder import Recorder
 
 MOST_FOUND = 1_000  # findings; those past that are neither told nor counted
 MOST_PLACES = 4_096  # at which something did not hold up, or is hidden
+MOST_NAMED = 64  # optimizers, beside the first of each fault; to look for names takes a moment
 MOST_TRIES = 64  # of a fault that does not hold up; after that ever fewer
 SURE_OF_A_WINDOW = 3  # times that windows agree, where no counter tells when they end
 _ON_NOTHING = frozenset({"ZG102", "ZG401"})
 _ON_WHAT_IS_THERE = frozenset({"ZG101", "ZG301", "ZG303", "ZG304", "ZG402"})
 # Of an older contribution, which may have been cleared unseen before a newer one came.
 _ON_WHAT_WAS_THERE = frozenset({"ZG101", "ZG201", "ZG202", "ZG305", "ZG503"})
-_MORE_OF = re.compile(r"(\S+ and \d+ more)\.grad\b")
-_TOKEN = re.compile(r"(?:optimizer|bucket|scaler)#\d+")
+_OVER_THE_RUN = frozenset({"ZG105", "ZG203"})
+_MORE_OF = re.compile(r"(\S+ and \d+ more|\d+ parameters)\.grad\b")
+_TOKEN = re.compile(rf"(?:optimizer|bucket|scaler)#\d+|{IN_BACKWARD}")
 _NOBODY: Mapping[str, str] = MappingProxyType({})
 
 
@@ -61,6 +67,7 @@ class Ledger:
         self._found: dict[tuple[str, Spot], Finding] = {}
         self._counts: dict[tuple[str, Spot], int] = {}
         self._owners: dict[tuple[str, Spot], str] = {}  # of what was found, by our own names
+        self._named: set[tuple[tuple[str, Spot], str]] = set()  # others of whom it is told
         self._tries: dict[tuple[str, Spot], int] = {}  # to tell what did not hold up
         self._dropped: set[tuple[str, Spot]] = set()  # hidden or allowed
         # the clips that may come between two steps of an owner on the same gradients
@@ -81,6 +88,8 @@ class Ledger:
         key = finding.key
         if key in self._counts:
             self._counts[key] += 1
+            if finding.owner != self._owners[key]:
+                self._name_more(finding, event)
             return
         if key in self._dropped or len(self._found) >= MOST_FOUND:
             return
@@ -163,6 +172,17 @@ class Ledger:
         if finding.rule.code == "ZG101":
             self._explain(("ZG201", finding.spot), owner)
         self._tell(finding)
+
+    def _name_more(self, finding: Finding, event: Event | None) -> None:
+        """Name what other optimizers hold, of which the same is true at the same line."""
+        named, found = (finding.key, finding.owner), self._found[finding.key]
+        if named in self._named or len(self._named) >= MOST_NAMED or found.live is None:
+            return
+        self._named.add(named)
+        others = names_of(self._buckets(finding, event), self._models)
+        names = (*found.live.parameters, *others)
+        live = replace(found.live, parameters=tuple(dict.fromkeys(names))[:MOST_NAMES])
+        self._found[finding.key] = replace(found, live=live)
 
     def owner_of(self, finding: Finding) -> str:
         """Return whose fault it is, by our own name; "" once another finding explains it."""
@@ -263,17 +283,19 @@ class Ledger:
     def _in_words(self, finding: Finding, buckets: list[Bucket], event: Event | None) -> Finding:
         """Return the finding with the user's own names in it, and what a live run knows."""
         here = self.recorder.called_by(event) if self.recorder is not None and event else _NOBODY
+        if self.recorder is not None and finding.trail:
+            held = [bucket.name for bucket in buckets]
+            finding = self.recorder.ways.told(finding, event, held)
         word = partial(self._in_words_of, here=here)
         if finding.owner.startswith("bucket#"):
             finding = by_hand(finding)
         elif event is not None:
             finding = self._as_it_stands(finding, event, buckets)
         trail = tuple(
-            TrailStep(step.spot, word(step.text), step.code or _code_at(step.spot))
+            TrailStep(step.spot, word(step.text), step.code or code_at(step.spot))
             for step in finding.trail
         )
-        parameters = [each for bucket in buckets for each in bucket.parameters()]
-        names = parameter_names(parameters, self._models) if parameters else []
+        names = names_of(buckets, self._models)
         late = unscaled_below(finding.spot) if finding.rule.code == "ZG301" else ""
         if late and late in word(finding.advice):
             finding = moved(finding, late)
@@ -284,7 +306,7 @@ class Ledger:
             owner=self._in_words_of(finding.owner),  # as in a trace, whoever calls it there
             trail=trail,
             live=Live(
-                step=self._round_of(finding, event),
+                step=self._round_of(finding, event, buckets),
                 ranks=_ranks(),
                 parameters=tuple(names),
                 share=self._share(finding, buckets),
@@ -296,6 +318,8 @@ class Ledger:
         code, recorder = finding.rule.code, self.recorder
         if code == "ZG102" and finding.spot == event.spot:
             return unplaced(finding) if is_unplaced(finding, event.spot) else too_soon(finding)
+        if code == "ZG501" and recorder is not None and recorder.memo.edge.closed is not None:
+            return once(finding, recorder.memo.edge.closed)
         if code == "ZG101" and event.inside:
             return in_closure(finding)
         if code == "ZG201" and recorder is not None:
@@ -306,10 +330,15 @@ class Ledger:
             return filled_elsewhere(finding, recorder.filled_for_nobody())
         return finding
 
-    def _round_of(self, finding: Finding, event: Event | None) -> int | None:
-        """Return the round in which it happened: a leak is told by what comes after the step."""
+    def _round_of(self, finding: Finding, event: Event | None, buckets: list[Bucket]) -> int | None:
+        """Return the round in which it happened: a leak is told by what comes after the step.
+
+        What is judged over the whole run has happened since the first backward that filled these.
+        """
         if self.recorder is None:
             return None
+        if event is None and finding.rule.code in _OVER_THE_RUN:
+            return min((each.since for each in buckets if each.since is not None), default=None)
         memo = self.recorder.memo
         is_later = event is not None and finding.rule.code == "ZG201" and not memo.was_stepped
         return memo.rounds - 1 if is_later else memo.rounds
@@ -338,32 +367,7 @@ class Ledger:
 
     def word(self, token: str) -> str:
         """Return the user's name for an optimizer, scaler or bucket of ours."""
-        recorder = self.recorder
-        if recorder is None:
-            return token
-        kind = token.partition("#")[0]
-        if kind == "bucket":
-            bucket = recorder.partition.by_name.get(token)
-            return self._name_of(bucket) if bucket is not None else "the parameter"
-        if recorder.names.get(token):
-            return recorder.names[token]
-        owner = recorder.owners.by_name.get(token)
-        optimizer = owner.ref() if owner is not None else None
-        if optimizer is None:
-            return kind
-        here = name_in_frames(optimizer, within=True)
-        return here or recorder.held_as.get(token) or type(optimizer).__name__
-
-    def _name_of(self, bucket: Bucket) -> str:
-        parameters = bucket.parameters()
-        if len(parameters) == 1:
-            name = name_in_frames(parameters[0], within=True)
-            if name:
-                return name
-        names = parameter_names(parameters, self._models)
-        if not names:
-            return "the leaf" if bucket.leaf else "the parameter"
-        return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        return word_of(token, self.recorder, self._models) if self.recorder is not None else token
 
     def _is_allowed(self, finding: Finding) -> bool:
         rule, spot = finding.rule, finding.spot
@@ -383,14 +387,6 @@ class Ledger:
         for (code, _), count in self._counts.items():
             found[f"zerograd/{code}"] = found.get(f"zerograd/{code}", 0.0) + count
         return found
-
-
-def _code_at(spot: Spot) -> str:
-    """Return what stands there: of several statements in a line, the one that is meant."""
-    if spot.cell is not None:
-        return ""
-    end = spot.end_column - 1 if spot.end_line == spot.line else None
-    return linecache.getline(spot.path, spot.line)[spot.column - 1 : end].strip()
 
 
 def _ranks() -> tuple[int, ...]:

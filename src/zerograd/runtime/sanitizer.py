@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from types import TracebackType
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, NoReturn, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -36,6 +37,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Policy = Literal["warn", "raise", "collect"]
 _POLICIES = ("warn", "raise", "collect")
+_SETTINGS = ("policy", "select", "ignore", "show_notes", "on_finding", "trace")
 _OURS = (GradientError, GradientWarning)
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -77,9 +79,16 @@ class Sanitizer:
         show_notes: bool = False,
         on_finding: Callable[[Finding], object] | None = None,
         trace: TraceSink | None = None,
+        **unknown: NoReturn,
     ) -> None:
+        if unknown:
+            raise _no_such(unknown)
         if policy not in _POLICIES:
             raise UsageError(f"policy={policy!r}: there is {', '.join(_POLICIES)}.")
+        if on_finding is not None and not callable(on_finding):
+            raise UsageError(
+                f"on_finding={on_finding!r}: it takes a function that is called with each finding."
+            )
         if trace is not None and not callable(getattr(trace, "write", None)):
             raise UsageError(
                 f"trace={trace!r}: it takes a writer of events, such as zerograd.trace.writer's "
@@ -299,6 +308,15 @@ class Sanitizer:
 
 
 watch = Sanitizer
+
+
+def _no_such(unknown: Mapping[str, object]) -> UsageError:
+    """Return what to say of settings that there are not, which is about the first of them."""
+    name, value = next(iter(unknown.items()))
+    near = get_close_matches(name, _SETTINGS, n=1)
+    *first, last = _SETTINGS
+    hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(first)} and {last}."
+    return UsageError(f"watch({name}={value!r}): {hint}")
 
 
 def active() -> Sanitizer | None:

@@ -221,7 +221,7 @@ def check_source(
     """
     from zerograd.rules.selection import several
 
-    asked = Asked(several(select), several(ignore), notes=notes, may=may)
+    asked = Asked(several(select, "select"), several(ignore, "ignore"), notes=notes, may=may)
     return Checker(asked, alone=True).check_text(text, filename).findings
 
 
@@ -249,11 +249,17 @@ def check_paths(
     """
     from zerograd.rules.selection import several
 
-    asked = Asked(several(select), several(ignore), notes=notes, may=may)
+    asked = Asked(several(select, "select"), several(ignore, "ignore"), notes=notes, may=may)
     given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     places = [os.fspath(path) for path in given]
     with Sweeper() as sweeper:
-        return check_all(places, asked, exclude=several(exclude), jobs=jobs, sweeper=sweeper)
+        return check_all(
+            places,
+            asked,
+            exclude=several(exclude, "exclude", "paths or patterns of paths"),
+            jobs=jobs,
+            sweeper=sweeper,
+        )
 
 
 def _roots(paths: Sequence[str]) -> list[str]:

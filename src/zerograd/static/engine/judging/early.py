@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from zerograd.static.engine.reading.program import Program
 
 
-CLEARED_LAST = (
-    "{owner} is cleared just before the last backward() of a window, so its step uses that one only"
-)
-CLEAR_AFTER = "call {owner}.zero_grad() right after {owner}.step() instead"
-
 _IS_A_NUMBER = re.compile(r"==-?\d+$")  # a count, or its remainder
 _IS_ONE_OF_TWO = re.compile(r"%2==[01]$")
 _ENDING = frozenset(("update", "step", "sync", "synced", "boundary", "optimizer", "gradient"))

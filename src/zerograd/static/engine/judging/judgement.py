@@ -20,13 +20,13 @@ from zerograd.rules.scaler_bypassed import (
     UNSCALED_AFTER,
 )
 from zerograd.rules.stale_gradient import in_closure
+from zerograd.rules.window_cleared_early import CLEAR_AFTER, CLEARED_LAST
 from zerograd.static.engine.flow.closures import repeats
 from zerograd.static.engine.flow.steppers import loops_around
 from zerograd.static.engine.identity.conditions import SYNC
 from zerograd.static.engine.identity.ir import Doubt, Happening
 from zerograd.static.engine.judging.absent import told_of_absence
 from zerograd.static.engine.judging.apart import Counts
-from zerograd.static.engine.judging.early import CLEAR_AFTER, CLEARED_LAST
 from zerograd.static.engine.judging.emptiness import NEEDS_CERTAINTY, is_open
 from zerograd.static.engine.judging.halfway import (
     is_called_off,
