@@ -60,7 +60,7 @@ def test_json_holds_processes_lanes_and_findings(
     assert main(["report", str(trace), "--format", "json"]) == 0
     shape = json.loads(capsys.readouterr().out)
     (process,) = shape["processes"]
-    assert (process["iterations"], process["folded"], process["rank"]) == (2_000, 750, 0)
+    assert (process["iterations"], process["folded"], process["rank"]) == (2_000, 875, 0)
     assert process["ended"] is True and process["lanes"][0]["owner"] == "opt"
     assert shape["findings"] == []
 

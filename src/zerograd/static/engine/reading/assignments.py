@@ -99,6 +99,8 @@ def _is_made_anew(frame: Frame, value: Value, made: ast.Call) -> bool:
 
 def _networks_of(frame: Frame, target: ast.expr) -> frozenset[str]:
     """Return the networks that a name or an attribute stands for now."""
+    if isinstance(target, ast.Name) and target.id not in frame.locals:
+        return frozenset()  # none yet: what has that name outside is another
     value = peek(frame, target) if isinstance(target, ast.Name | ast.Attribute) else NOTHING
     return keys_of(value) if isinstance(value, Named | Module | Instance) else frozenset()
 

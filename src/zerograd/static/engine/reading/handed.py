@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from zerograd.static.engine.identity.arguments import Arguments
+from zerograd.static.engine.identity.branches import Test
 from zerograd.static.engine.identity.frame import Frame, path_of
 from zerograd.static.engine.identity.values import (
     NOTHING,
@@ -83,6 +84,14 @@ def handed_scaler(arguments: Arguments) -> str:
         if isinstance(each, Named) and is_scaler_name(each.path):
             return each.path
     return ""
+
+
+def switch_of(arguments: Arguments) -> Test | None:
+    """Return the condition under which the scaler that is handed is on, if there is one."""
+    for each in (leaf for value in arguments.all() for leaf in leaves_of(value)):
+        if isinstance(each, Scaler) and each.live:
+            return each.on
+    return None
 
 
 def is_context(arguments: Arguments) -> bool:

@@ -53,7 +53,7 @@ from zerograd.static.engine.reading.unseen import (
     of_unseen_kind,
     unseen,
 )
-from zerograd.static.engine.text.doing import is_emptying
+from zerograd.static.engine.text.doing import hands_gradients_on, is_emptying
 from zerograd.static.engine.text.methods import (
     CUTS,
     LOOKUPS,
@@ -283,6 +283,8 @@ def _unseen_method(
             ask(frame, base, name)
         ask_to_train(frame, base, name)
         ask_for_gradients(frame, base, name)
+        if hands_gradients_on(name) and arguments.positional:
+            frame.emit(Haze(None, whole=True))
         if is_emptying(name):
             last = base.path.rsplit(".", 1)[-1].split("@", 1)[0]
             if f"{last}.backward(" in frame.unit.source.text and not is_loss_name(last):

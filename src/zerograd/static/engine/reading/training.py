@@ -38,6 +38,7 @@ from zerograd.static.engine.reading.handed import (
     handed_scaler,
     is_context,
     is_handed_gradients,
+    switch_of,
 )
 from zerograd.static.engine.reading.spared import outputs_around
 from zerograd.static.engine.text.words import (
@@ -298,7 +299,7 @@ def optimizer_method(
             optimizer.keys |= keys_of(arguments.first())
         optimizer.groups += bool(optimizer.groups)
     elif is_step_name(name):
-        step(frame, node, optimizer, arguments, receiver, scaler=handed_scaler(arguments))
+        _step_through(frame, node, optimizer, arguments, receiver)
         wipes = arguments.named.get("zero_grad")
         if wipes is not None and not is_false(wipes):
             clear(frame, node, optimizer, Arguments.none())
@@ -331,6 +332,20 @@ def _one_of_several(
     scaler = handed_scaler(arguments)
     step(frame, node, one, Arguments.none(), receiver, scaler=scaler)
     _update_with_it(frame, node, scaler)
+
+
+def _step_through(
+    frame: Frame, node: ast.Call, optimizer: Optimizer, arguments: Arguments, receiver: ast.AST
+) -> None:
+    """`optimizer.step_and_update_lr(scaler)`: through the scaler, where that is switched on."""
+    scaler, on = handed_scaler(arguments), switch_of(arguments)
+    blocks: list[Block] = []
+    for each in (scaler, "") if on is not None else (scaler,):
+        outer, frame.out = frame.out, []
+        step(frame, node, optimizer, arguments, receiver, scaler=each)
+        blocks.append(frame.out)
+        frame.out = outer
+    frame.out.extend(branch(on, *blocks) if on is not None else blocks[0])
 
 
 def _update_with_it(frame: Frame, node: ast.Call, scaler: str) -> None:

@@ -34,6 +34,7 @@ from zerograd.static.engine.text.classes import FunctionNode
 from zerograd.static.engine.text.doing import (
     comes_before_step,
     empties_all,
+    hands_gradients_on,
     is_acting,
     is_emptying,
     is_inert,
@@ -371,6 +372,8 @@ def unseen(frame: Frame, name: str, arguments: Arguments, base: Value) -> Value:
     handed = networks_in(frame, arguments) if empties else None
     if handed:
         frame.emit(Haze(handed, whole=True))
+    if hands_gradients_on(name) and len(arguments.positional) > 1:
+        frame.emit(Haze(None, whole=True))
     modules_called = frozenset([each.key for each in arguments.leaves() if type(each) is Module])
     makes = name[:1].isupper() or not _NETWORKS.isdisjoint(words)
     computed = arguments.computed()

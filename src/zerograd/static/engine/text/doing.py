@@ -23,6 +23,10 @@ _WRITING = frozenset(
     ("save", "dump", "log", "plot", "print", "load", "restore", "visualize", "write", "summarize")
 )
 _EMPTYING = frozenset(("zero", "zeros", "clear", "reset", "clean", "init", "prepare"))
+_GRADIENTS = frozenset(("grad", "grads", "gradient", "gradients"))
+_HANDING_ON = frozenset(
+    ("copy", "share", "shared", "transfer", "assign", "push", "give", "put", "set", "ensure")
+)
 _EVERYTHING = frozenset(
     ("all", "grad", "grads", "gradient", "gradients", "optimizer", "optimizers", "optim", "optims")
 )
@@ -72,6 +76,16 @@ def comes_before_step(name: str) -> bool:
 def is_emptying(name: str) -> bool:
     """May an unseen function of this name clear the gradients of a network it is handed?"""
     return not _EMPTYING.isdisjoint(words_of(name))
+
+
+def hands_gradients_on(name: str) -> bool:
+    """Does it, by its name, put one network's gradients in the place of another's?
+
+    >>> hands_gradients_on("copy_gradients_from"), hands_gradients_on("set_requires_grad")
+    (True, False)
+    """
+    words = frozenset(words_of(name))
+    return bool(words & _GRADIENTS and words & _HANDING_ON) and "requires" not in words
 
 
 def empties_all(words: Sequence[str]) -> bool:
