@@ -25,6 +25,7 @@ from zerograd.runtime.buckets import Bucket
 from zerograd.runtime.call_site import Site
 from zerograd.runtime.in_sight import uses_gradients
 from zerograd.runtime.names import has_networks, name_in_frames
+from zerograd.runtime.on_the_way import is_moved_otherwise
 
 if TYPE_CHECKING:
     from zerograd.runtime.recorder import Recorder
@@ -53,7 +54,7 @@ class Leaves:
         self.watched: list[Bucket] = []
         self._last_site: Site | None = None
         self.averaged: dict[Site, bool | None] = {}
-        self._used: dict[Site, bool] = {}
+        self._used: dict[tuple[Site, Site | None], bool] = {}
 
     def discover(self, roots: Any, site: Site) -> int:
         """Walk the graph under `roots`, take up the leaves that are new; return its size."""
@@ -143,13 +144,17 @@ class Leaves:
             self._feed_update(bucket, site)
         return moved
 
-    def _is_used(self, site: Site) -> bool:
-        """Is there any code that may use a gradient? Asked once a place."""
-        found = self._used.get(site)
+    def _is_used(self, site: Site, since: Site | None) -> bool:
+        """Is there any code that may use a gradient, and none that explains a change without it?
+
+        Asked once for each way from one place to the next.
+        """
+        found = self._used.get((site, since))
         if found is None:
             if len(self._used) >= MOST_SITES:
                 self._used.clear()
-            found = self._used[site] = uses_gradients() or called_code.reads(site)
+            found = uses_gradients() or called_code.reads(site)
+            found = self._used[site, since] = found and not is_moved_otherwise(site, since)
         return found
 
     def _is_lent(self, bucket: Bucket) -> bool:
@@ -182,6 +187,7 @@ class Leaves:
             if leaf._version != bucket.moved_at or _differ(bucket.print_before, now):
                 changed = (*changed, bucket)
             bucket.moved_at, bucket.print_before = leaf._version, now
+            bucket.filled_at = site
         return changed
 
     def updated_inside(self, buckets: tuple[Bucket, ...], site: Site) -> None:
@@ -243,7 +249,7 @@ class Leaves:
         return bucket.leaf and (any(not each.leaf for each in others) or has_networks())
 
     def _feed_update(self, bucket: Bucket, site: Site) -> None:
-        if not self._is_used(site):
+        if not self._is_used(site, bucket.filled_at):
             return
         recorder = self._recorder
         recorder.hold_by_hand(bucket)
