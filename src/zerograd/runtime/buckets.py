@@ -137,6 +137,11 @@ class Bucket:
         self.version = version
         return NEW
 
+    def has_come(self) -> bool:
+        """Has the canary a gradient now? Asked where it had none, and not remembered."""
+        parameter = self.canary()
+        return parameter is not None and parameter.grad is not None
+
     def settle(self) -> None:
         """Take what was done in place since the last look, and to the canary itself, as seen."""
         parameter = self.canary()

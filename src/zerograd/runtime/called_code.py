@@ -19,9 +19,10 @@ from zerograd.lifecycle.events import Spot
 from zerograd.runtime import hand_work
 from zerograd.runtime.call_site import Site, kind_of_is_machinery, kind_of_is_user
 from zerograd.runtime.clears import code_of
-from zerograd.runtime.hand_work import adds, parsed, scopes_near, starts
+from zerograd.runtime.hand_work import parsed, scopes_near
 from zerograd.runtime.in_sight import is_read_by
 from zerograd.runtime.names import variables_of
+from zerograd.runtime.near import adds, starts
 from zerograd.runtime.written import statements
 
 MOST_FILES = 256  # of one package

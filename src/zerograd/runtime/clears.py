@@ -29,9 +29,9 @@ class Clears:
         backwards = recorder.backwards
         backwards.threads.add(backwards.thread())
         recorder.steps.before_clear(holder)
-        if not recorder.memo.node.filled:
-            recorder.unseen.before_clear(backwards.in_sight())
         watched = recorder.leaves.watched
+        if watched or not recorder.memo.node.filled:
+            recorder.unseen.before_clear(backwards.in_sight())
         if not recorder.memo.node.unused and not watched:
             return
         mask = recorder.owners.mask_of(holder, backwards.around() is not None)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from zerograd.runtime.names import has_networks, name_in_frames
 from zerograd.runtime.on_the_way import is_moved_otherwise
 
 if TYPE_CHECKING:
+    from zerograd.runtime.owners import Owner
     from zerograd.runtime.recorder import Recorder
 
 MOST_LEAVES = 8  # plain tensors watched at a time
@@ -54,6 +56,10 @@ class Leaves:
         self.watched: list[Bucket] = []
         self._last_site: Site | None = None
         self.averaged: dict[Site, bool | None] = {}
+        self.stepped_by: dict[str, str] = {}  # buckets whose gradients an optimizer was given
+        self._given: dict[
+            str, Callable[[], Tensor | None]
+        ] = {}  # and the parameter that has the canary's
         self._used: dict[tuple[Site, Site | None], bool] = {}
 
     def discover(self, roots: Any, site: Site) -> int:
@@ -217,6 +223,42 @@ class Leaves:
             if bucket.left_as is not None:
                 bucket.print_before = self._recorder.looks.fingerprint(leaf)
 
+    def stepped(self, owner: Owner, site: Site) -> None:
+        """Feed the step of an optimizer that was given the gradients of leaves, for these too.
+
+        `shared._grad = local.grad` hands on the tensor itself: what the next backward of the copy
+        adds onto is what the optimizer has used.
+        """
+        unused = self._recorder.memo.node.unused
+        for bucket in self.watched:
+            if (
+                bucket.owners
+                or bucket.name not in unused
+                or not self._is_given(bucket, owner, site)
+            ):
+                continue
+            self._recorder.hold_by_hand(bucket)
+            self.stepped_by[bucket.name] = owner.name
+            event = Event(EventKind.STEP, bucket.name, site.spot, (bucket.name,), site.text)
+            key = ("step for another", site, bucket.name)
+            self._recorder.feed_by_hand(key, lambda event=event: event)  # type: ignore[misc]
+
+    def _is_given(self, bucket: Bucket, owner: Owner, site: Site) -> bool:
+        """Has one of the optimizer's parameters the gradient of the leaf's canary?"""
+        grad = bucket.ref() if bucket.ref is not None else None
+        if grad is None:
+            return False
+        known = self._given.get(bucket.name, _nobody)()
+        if known is not None and known.grad is grad:
+            return True
+        if not self._recorder.looks.is_search_due(bucket, site):
+            return False
+        members = (ref for each in owner.buckets for ref in each.members)
+        found = next((ref for ref in members if getattr(ref(), "grad", None) is grad), None)
+        if found is not None:
+            self._given[bucket.name] = found
+        return found is not None
+
     def last_updates(self) -> None:
         """Look once more at the end: the last update has no backward after it."""
         node = self._recorder.memo.node
@@ -241,6 +283,9 @@ class Leaves:
         """Make room: judge the buckets whose leaves are all gone, and watch them no more."""
         dead = [each for each in self.watched if not each.parameters() and not each.owners]
         self.watched = [bucket for bucket in self.watched if bucket not in dead]
+        for bucket in dead:
+            self.stepped_by.pop(bucket.name, None)
+            self._given.pop(bucket.name, None)
         self._recorder.let_go_of(dead)
 
     def _is_input(self, bucket: Bucket) -> bool:
@@ -253,6 +298,7 @@ class Leaves:
             return
         recorder = self._recorder
         recorder.hold_by_hand(bucket)
+        self.stepped_by.pop(bucket.name, None)
         key = ("update by hand", site, bucket.name)
 
         def event() -> Event:
@@ -271,6 +317,10 @@ def _apart(parameters: list[weakref.ref[Tensor]]) -> list[list[weakref.ref[Tenso
     if 1 < len(held) <= MOST_LEAVES and all(name_in_frames(each) for each in held):
         return [[each] for each in parameters]
     return [parameters] if parameters else []
+
+
+def _nobody() -> None:
+    return None
 
 
 def _differ(before: float | None, now: float | None) -> bool:
