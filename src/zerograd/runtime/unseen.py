@@ -165,9 +165,13 @@ class Unseen:
             if change == SAME and bucket.clipped:
                 bucket.grew = None  # a norm that is not finite makes zeros of all the rest
             # All zeros may be what the backward has left: then nobody has cleared it.
-            is_natural = bucket.grew is False and name not in node.used
-            if bucket.grew is None and name in node.unused:
+            is_used = name in node.used if bucket.owners else self._is_used_by_hand(bucket)
+            is_natural = bucket.grew is False and not is_used
+            is_open = bucket.grew is None and (name in node.unused or not is_used)
+            if is_open:
                 looks.suspect(bucket)
+            if is_open and change == SAME and not bucket.owners:
+                return None  # no counter has moved, and the next backward will tell
             return None if is_natural else _ZEROED
         spent = name in node.spent
         # What is there now is what the last step has left, whatever came before that: its own
@@ -186,6 +190,11 @@ class Unseen:
         own = frozenset(bucket.owners or (bucket.name,))
         held = self._recorder.memo.state(bucket.name).contributions
         return not any(own.isdisjoint(each.used_by) for each in held)
+
+    def _is_used_by_hand(self, bucket: Bucket) -> bool:
+        """Has an update of its own used what is there? Optimizers use the loss, and not this."""
+        held = self._recorder.memo.state(bucket.name).contributions
+        return any(bucket.name in each.used_by for each in held)
 
     def _only_adds(self, site: Site) -> bool:
         return self._is_so(near.only_adds_near, site) or self._is_filled_by_calls(site)
