@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 import warnings
@@ -288,3 +289,33 @@ def test_another_optimizers_step_ends_no_doubt_about_a_clear(tmp_path):
     # Found spent at one line both with zeros and without, by turns: a leak, and no stale gradient.
     found, _ = findings_of(LEAKED, tmp_path)
     assert [code for code, _ in found] == ["ZG201"]
+
+
+def zero(net):
+    for p in net.parameters():
+        p.grad.zero_()
+
+
+def zero_data(net):
+    for p in net.parameters():
+        p.grad.data.zero_()
+
+
+@pytest.mark.parametrize("clear", [None, zero, zero_data, torch.nn.Module.zero_grad])
+def test_what_a_first_backward_leaves_as_zeros_is_not_cleared(clear):
+    """A teacher that begins as the student has no error, and no optimizer either."""
+    torch.manual_seed(0)
+    student = torch.nn.Linear(6, 3)
+    teacher = copy.deepcopy(student)
+    opt = torch.optim.SGD(student.parameters(), lr=0.1)
+    with zerograd.watch(policy="collect", select=["ZG1"]) as watching:
+        for _ in range(12):
+            x = torch.randn(4, 6)
+            opt.zero_grad()
+            y = student(x)
+            ((y - teacher(x)).pow(2).mean() + y.pow(2).mean()).backward()
+            opt.step()
+            if clear is not None:
+                clear(teacher)
+    codes = [each.rule.code for each in watching.findings]
+    assert codes == (["ZG105"] if clear is None else [])

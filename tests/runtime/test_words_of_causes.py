@@ -121,3 +121,50 @@ def test_of_a_window_that_is_cleared_with_several_backwards_to_come():
         "opt is cleared in the midst of a window, so its step uses what the backward() calls "
         "after that fill only"
     )
+
+
+def hand_on(*, clear_local: bool, clear_late: bool):
+    """Run turns in which one network's gradients are given to the network that is stepped."""
+    shared, local = nn.Linear(3, 1), nn.Linear(3, 1)
+    opt = torch.optim.SGD(shared.parameters(), lr=0.1)
+    with watch(policy="collect") as watching:
+        for _ in range(4):
+            local.load_state_dict(shared.state_dict())
+            if clear_local:
+                local.zero_grad()
+            opt.zero_grad()
+            local(torch.ones(2, 3)).sum().backward()
+            for p, q in zip(shared.parameters(), local.parameters(), strict=True):
+                p._grad = q.grad
+            if clear_late:
+                opt.zero_grad()
+            opt.step()
+    return watching.findings
+
+
+def test_of_gradients_that_another_network_shares_and_nobody_clears():
+    (finding,) = hand_on(clear_local=False, clear_late=False)
+    assert finding.rule.code == "ZG101"
+    assert finding.message == (
+        "opt.step() uses gradients that it shares with weight and 1 more "
+        "and that an earlier step already used"
+    )
+    assert finding.advice == (
+        "clear the gradients of weight and 1 more between one opt.step() and the next backward()"
+    )
+    assert [step.code for step in finding.trail] == [
+        "opt.step()",
+        "local(torch.ones(2, 3)).sum().backward()",
+        "opt.step()",
+    ]
+    assert not hand_on(clear_local=True, clear_late=False)
+
+
+def test_of_gradients_that_are_given_and_then_cleared():
+    (finding,) = hand_on(clear_local=True, clear_late=True)
+    assert finding.rule.code == "ZG102"
+    assert [step.code for step in finding.trail] == [
+        "p._grad = q.grad",
+        "opt.zero_grad()",
+        "opt.step()",
+    ]

@@ -64,6 +64,23 @@ def by_hand(finding: Finding) -> Finding:
     )
 
 
+def shared(finding: Finding, holder: str) -> Finding:
+    """Return the finding in the words for gradients that an optimizer was given by another network.
+
+    Args:
+        holder: the optimizer, which holds other parameters.
+    """
+    if finding.rule.code != RULE.code:
+        return by_hand(finding)
+    owner = finding.owner
+    return replace(
+        finding,
+        message=f"{holder}.step() uses gradients that it shares with {owner} "
+        "and that an earlier step already used",
+        advice=f"clear {owner}.grad between one {holder}.step() and the next backward()",
+    )
+
+
 def in_closure(finding: Finding) -> Finding:
     """Return the finding in the words for a step that calls its closure several times."""
     owner = finding.owner

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from zerograd.lifecycle.events import Spot
 from zerograd.runtime import torch_facts
+from zerograd.runtime.call_site import Site
 from zerograd.runtime.fsdp_facts import Keepers
 from zerograd.runtime.marks import Mark, is_same, marks_of
 
@@ -37,6 +38,7 @@ class Bucket:
         "clipped",
         "doubt",
         "doubts",
+        "filled_at",
         "goes_back",
         "goes_by_itself",
         "grew",
@@ -91,6 +93,7 @@ class Bucket:
         # The canary's version and values when gradients that no step has used were first cleared.
         self.sighted: tuple[int, float | None] | None = None
         self.by_hand = False  # has it changed since?
+        self.filled_at: Site | None = None  # of one that no optimizer holds: the last backward
         self.put = False  # has somebody put another gradient in the canary's place?
         # of what the backward after that has left
         self.marks: list[tuple[weakref.ref[Tensor], Mark]] | None = None
@@ -137,6 +140,11 @@ class Bucket:
         self.ref = weakref.ref(grad)
         self.version = version
         return NEW
+
+    def has_come(self) -> bool:
+        """Has the canary a gradient now? Asked where it had none, and not remembered."""
+        parameter = self.canary()
+        return parameter is not None and parameter.grad is not None
 
     def settle(self) -> None:
         """Take what was done in place since the last look, and to the canary itself, as seen."""

@@ -19,8 +19,10 @@ from zerograd.lifecycle.events import Spot
 from zerograd.runtime import hand_work
 from zerograd.runtime.call_site import Site, kind_of_is_machinery, kind_of_is_user
 from zerograd.runtime.clears import code_of
-from zerograd.runtime.hand_work import adds, parsed, scopes_near, starts
+from zerograd.runtime.hand_work import parsed, scopes_near
 from zerograd.runtime.in_sight import is_read_by
+from zerograd.runtime.names import variables_of
+from zerograd.runtime.near import adds, starts
 from zerograd.runtime.written import statements
 
 MOST_FILES = 256  # of one package
@@ -64,24 +66,24 @@ def _called_near(site: Site) -> Iterator[tuple[ast.Call, CodeType]]:
         frame = frame.f_back
     if frame is None:
         return
-    names = frame.f_globals | frame.f_locals
+    names = variables_of(frame)
     for scope in scopes_near(site):
         for node in ast.walk(scope):
             if not isinstance(node, ast.Call):
                 continue
-            code = code_of(_resolved(node.func, names))
+            code = code_of(resolved(node.func, names))
             path = code.co_filename if code is not None else site.path
             if code is not None and path != site.path and not kind_of_is_machinery(path):
                 yield node, code
 
 
-def _resolved(node: ast.expr, names: dict[str, Any]) -> Any:
+def resolved(node: ast.expr, names: dict[str, Any]) -> Any:
     """Return what an expression of names and attributes stands for, with no code run for it."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if not isinstance(node, ast.Attribute):
         return None
-    holder = _resolved(node.value, names)
+    holder = resolved(node.value, names)
     if isinstance(holder, ModuleType):
         return vars(holder).get(node.attr)
     return inspect.getattr_static(holder, node.attr, None)

@@ -31,9 +31,9 @@ class Clears:
         recorder.steps.before_clear(holder)
         if backwards.under_way:
             self._fill_inside(holder)
-        if not recorder.memo.node.filled:
-            recorder.unseen.before_clear(backwards.in_sight())
         watched = recorder.leaves.watched
+        if watched or not recorder.memo.node.filled:
+            recorder.unseen.before_clear(backwards.in_sight())
         if not recorder.memo.node.unused and not watched:
             return
         mask = recorder.owners.mask_of(holder, backwards.around() is not None)

@@ -186,6 +186,10 @@ class Looks:
         """Is it time, at this place, to watch the bucket's values for updates by hand?"""
         return self._is_turn("moved", bucket, site)
 
+    def is_search_due(self, bucket: Bucket, site: Site) -> bool:
+        """Is it time, at this place, to search for another parameter with the same gradient?"""
+        return self._is_turn("shared", bucket, site)
+
     def is_part_due(self, bucket: Bucket, site: Site) -> bool:
         """Is it time, at this place, to see whether a clear by hand has reached all members?"""
         return self._is_turn("part", bucket, site)

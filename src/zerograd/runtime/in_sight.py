@@ -20,7 +20,7 @@ from zerograd.runtime.written import is_grad
 
 MOST_FILES = 8192
 MOST_NAMES = 4096  # of a module, that are looked through
-_MEASURES = frozenset(
+MEASURES = frozenset(
     {
         *("norm", "vector_norm", "item", "tolist", "numpy", "numel", "size", "dim", "isnan"),
         *("isinf", "isfinite", "any", "all", "allclose", "equal", "print", "len", "isinstance"),
@@ -39,7 +39,7 @@ def is_read_by(code: CodeType) -> bool:
     path, line = code.co_filename, code.co_firstlineno
     if ".grad" not in "".join(linecache.getlines(path)):
         return False
-    known = _optimizers_in(path)
+    known = optimizers_in(path)
     waiting: list[ast.AST] = [parsed(path)]
     for node in waiting:  # grows as it goes
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and line == min(
@@ -109,10 +109,10 @@ def _says_so(text: str, path: str) -> bool:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return True  # a cell with magics, say
-    return _reads(tree, _optimizers_in(path))
+    return _reads(tree, optimizers_in(path))
 
 
-def _optimizers_in(path: str) -> set[str]:
+def optimizers_in(path: str) -> set[str]:
     """Return the names of torch's kind of optimizers in a file: what they use has an owner."""
     kinds: list[type] = [Optimizer]
     for kind in kinds:  # grows as it goes
@@ -135,7 +135,7 @@ def _reads(node: ast.AST, optimizers: set[str]) -> bool:
         inside = [_without_numpy(each) for each in inside]  # `lr * w.grad.numpy()` is no measuring
     if isinstance(node, ast.Call):
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        if name in _MEASURES:
+        if name in MEASURES:
             return False
         if name.endswith("_") and _is_itself(node.func):
             inside.remove(node.func)  # `p.grad.clamp_(-1, 1)`

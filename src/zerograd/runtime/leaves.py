@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,10 @@ from zerograd.runtime.buckets import Bucket
 from zerograd.runtime.call_site import Site
 from zerograd.runtime.in_sight import uses_gradients
 from zerograd.runtime.names import has_networks, name_in_frames, parameter_names
+from zerograd.runtime.on_the_way import is_moved_otherwise
 
 if TYPE_CHECKING:
+    from zerograd.runtime.owners import Owner
     from zerograd.runtime.recorder import Recorder
 
 MOST_NAME_LOOKS = 8  # each at all objects alive, which takes a moment
@@ -56,7 +59,11 @@ class Leaves:
         self._name_looks = 0
         self._last_site: Site | None = None
         self.averaged: dict[Site, bool | None] = {}
-        self._used: dict[Site, bool] = {}
+        self.stepped_by: dict[str, str] = {}  # buckets whose gradients an optimizer was given
+        self._given: dict[
+            str, Callable[[], Tensor | None]
+        ] = {}  # and the parameter that has the canary's
+        self._used: dict[tuple[Site, Site | None], bool] = {}
 
     def discover(self, roots: Any, site: Site) -> int:
         """Walk the graph under `roots`, take up the leaves that are new; return its size."""
@@ -164,13 +171,17 @@ class Leaves:
             self._feed_update(bucket, site)
         return moved
 
-    def _is_used(self, site: Site) -> bool:
-        """Is there any code that may use a gradient? Asked once a place."""
-        found = self._used.get(site)
+    def _is_used(self, site: Site, since: Site | None) -> bool:
+        """Is there any code that may use a gradient, and none that explains a change without it?
+
+        Asked once for each way from one place to the next.
+        """
+        found = self._used.get((site, since))
         if found is None:
             if len(self._used) >= MOST_SITES:
                 self._used.clear()
-            found = self._used[site] = uses_gradients() or called_code.reads(site)
+            found = uses_gradients() or called_code.reads(site)
+            found = self._used[site, since] = found and not is_moved_otherwise(site, since)
         return found
 
     def _is_lent(self, bucket: Bucket) -> bool:
@@ -203,6 +214,7 @@ class Leaves:
             if leaf._version != bucket.moved_at or _differ(bucket.print_before, now):
                 changed = (*changed, bucket)
             bucket.moved_at, bucket.print_before = leaf._version, now
+            bucket.filled_at = site
         return changed
 
     def updated_inside(self, buckets: tuple[Bucket, ...], site: Site) -> None:
@@ -232,6 +244,42 @@ class Leaves:
             if bucket.left_as is not None:
                 bucket.print_before = self._recorder.looks.fingerprint(leaf)
 
+    def stepped(self, owner: Owner, site: Site) -> None:
+        """Feed the step of an optimizer that was given the gradients of leaves, for these too.
+
+        `shared._grad = local.grad` hands on the tensor itself: what the next backward of the copy
+        adds onto is what the optimizer has used.
+        """
+        unused = self._recorder.memo.node.unused
+        for bucket in self.watched:
+            if (
+                bucket.owners
+                or bucket.name not in unused
+                or not self._is_given(bucket, owner, site)
+            ):
+                continue
+            self._recorder.hold_by_hand(bucket)
+            self.stepped_by[bucket.name] = owner.name
+            event = Event(EventKind.STEP, bucket.name, site.spot, (bucket.name,), site.text)
+            key = ("step for another", site, bucket.name)
+            self._recorder.feed_by_hand(key, lambda event=event: event)  # type: ignore[misc]
+
+    def _is_given(self, bucket: Bucket, owner: Owner, site: Site) -> bool:
+        """Has one of the optimizer's parameters the gradient of the leaf's canary?"""
+        grad = bucket.ref() if bucket.ref is not None else None
+        if grad is None:
+            return False
+        known = self._given.get(bucket.name, _nobody)()
+        if known is not None and known.grad is grad:
+            return True
+        if not self._recorder.looks.is_search_due(bucket, site):
+            return False
+        members = (ref for each in owner.buckets for ref in each.members)
+        found = next((ref for ref in members if getattr(ref(), "grad", None) is grad), None)
+        if found is not None:
+            self._given[bucket.name] = found
+        return found is not None
+
     def last_updates(self) -> None:
         """Look once more at the end: the last update has no backward after it."""
         node = self._recorder.memo.node
@@ -256,6 +304,9 @@ class Leaves:
         """Make room: judge the buckets whose leaves are all gone, and watch them no more."""
         dead = [each for each in self.watched if not each.parameters() and not each.owners]
         self.watched = [bucket for bucket in self.watched if bucket not in dead]
+        for bucket in dead:
+            self.stepped_by.pop(bucket.name, None)
+            self._given.pop(bucket.name, None)
         self._recorder.let_go_of(dead)
 
     def _is_input(self, bucket: Bucket) -> bool:
@@ -264,10 +315,11 @@ class Leaves:
         return bucket.leaf and (any(not each.leaf for each in others) or has_networks())
 
     def _feed_update(self, bucket: Bucket, site: Site) -> None:
-        if not self._is_used(site):
+        if not self._is_used(site, bucket.filled_at):
             return
         recorder = self._recorder
         recorder.hold_by_hand(bucket)
+        self.stepped_by.pop(bucket.name, None)
         key = ("update by hand", site, bucket.name)
 
         def event() -> Event:
@@ -286,6 +338,10 @@ def _apart(parameters: list[weakref.ref[Tensor]]) -> list[list[weakref.ref[Tenso
     if 1 < len(held) <= MOST_LEAVES and all(name_in_frames(each) for each in held):
         return [[each] for each in parameters]
     return [parameters] if parameters else []
+
+
+def _nobody() -> None:
+    return None
 
 
 def _differ(before: float | None, now: float | None) -> bool:

@@ -20,10 +20,10 @@ from zerograd.lifecycle.rule import Severity
 from zerograd.rules.clip_before_unscale import moved
 from zerograd.rules.leaked_gradient import left_by_hand
 from zerograd.rules.lost_gradient import is_unplaced, too_soon, unplaced
-from zerograd.rules.stale_gradient import by_hand, in_closure
+from zerograd.rules.stale_gradient import by_hand, in_closure, shared
 from zerograd.rules.step_without_gradient import filled_elsewhere
 from zerograd.rules.window_cleared_early import once
-from zerograd.runtime import hand_work
+from zerograd.runtime import near
 from zerograd.runtime.buckets import Bucket
 from zerograd.runtime.call_site import code_at
 from zerograd.runtime.callers import is_in_every_turn, unscaled_below
@@ -127,13 +127,13 @@ class Ledger:
             return False
         if code == "ZG503":
             spot = max(window.used, key=lambda each: each[1])[0]
-            is_divided = hand_work.scales_near(finding.spot)  # the gradients, by hand
+            is_divided = near.scales_near(finding.spot)  # the gradients, by hand
             return is_divided or not recorder.callers.are_micro_batches(spot)
         # A sum kept elsewhere (ZeRO's partitions, buffers of one's own) is not seen where no
         # optimizer's gradients are assigned from it: an update by hand may well use it.
         return code == "ZG501" and (
             finding.owner.startswith("bucket#")
-            or any(map(hand_work.is_kept_near, (finding.spot, event.spot)))
+            or any(map(near.is_kept_near, (finding.spot, event.spot)))
             or all(recorder.callers.are_several(spot) for spot, _ in window.lost)
         )
 
@@ -288,7 +288,8 @@ class Ledger:
             finding = self.recorder.ways.told(finding, event, held)
         word = partial(self._in_words_of, here=here)
         if finding.owner.startswith("bucket#"):
-            finding = by_hand(finding)
+            holder = self.recorder.leaves.stepped_by.get(finding.owner) if self.recorder else None
+            finding = shared(finding, holder) if holder else by_hand(finding)
         elif event is not None:
             finding = self._as_it_stands(finding, event, buckets)
         trail = tuple(

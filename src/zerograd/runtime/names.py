@@ -121,9 +121,24 @@ def _name_in(frame: FrameType, thing: Any, within: bool, known_as: str) -> str:
                 return f"{name}{part}"
         return ""
     finally:
-        is_copy = frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.version_info < (3, 13)
-        if is_copy and sys.gettrace() is None:
-            variables.clear()  # or the copy would keep the user's tensors alive
+        _let_go(frame, variables)
+
+
+def variables_of(frame: FrameType) -> dict[str, Any]:
+    """Return what the names in a frame stand for, its own before those of its module."""
+    variables = frame.f_locals
+    try:
+        return frame.f_globals | variables
+    finally:
+        if variables is not frame.f_globals:
+            _let_go(frame, variables)
+
+
+def _let_go(frame: FrameType, variables: Any) -> None:
+    """Empty the copy of a function's variables: it would keep the user's tensors alive."""
+    is_copy = frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.version_info < (3, 13)
+    if is_copy and sys.gettrace() is None:
+        variables.clear()
 
 
 def _part_of(holder: Any, thing: Any) -> str:

@@ -299,6 +299,8 @@ class Steps:
             for bucket in owner.buckets:
                 bucket.thread = thread
             recorder.unseen.before_use(owner.buckets, site)
+            if recorder.leaves.watched:
+                recorder.leaves.stepped(owner, site)
         elif owner.name != IN_BACKWARD or holds_canary(owner, optimizer):
             recorder.rounds.spoil()
             recorder.backwards.fill_inside(opened, owner.buckets)

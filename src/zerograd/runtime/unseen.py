@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from zerograd.lifecycle.events import Event, EventKind
-from zerograd.runtime import called_code, hand_work
+from zerograd.runtime import called_code, hand_work, near
 from zerograd.runtime.buckets import GONE, NEW, SAME, TOUCHED, Bucket
 from zerograd.runtime.call_site import MOST_SITES, Site
 from zerograd.runtime.care import MOST_WHOLE
@@ -59,7 +59,7 @@ class Unseen:
     def _is_zeroed_in_part(self, bucket: Bucket, site: Site) -> bool:
         """Are some gradients zeros, by a clear by hand? Then the others are parted from them."""
         looks = self._recorder.looks
-        if len(bucket.members) < 2 or not self._is_so(hand_work.only_clears_near, site):
+        if len(bucket.members) < 2 or not self._is_so(near.only_clears_near, site):
             return False
         if not looks.finds_zeros(bucket, site) or not looks.is_part_due(bucket, site):
             return False
@@ -108,12 +108,17 @@ class Unseen:
             bucket.put = True  # the next backward is marked
 
     def before_clear(self, buckets: Iterable[Bucket]) -> None:
-        """Find out what a function of other code has filled before a clear throws it away."""
-        come = [each for each in buckets if each.ref is None and each.look() == NEW]
+        """Find out what was filled by other code, or given by hand, before a clear throws it away.
+
+        Gradients that another network's loss has left are handed on: no backward tells of them.
+        """
+        come = [each for each in buckets if each.ref is None and each.has_come()]
         if not come:
             return
         site = self._recorder.sites.here(4)
-        if self._is_filled_by_calls(site):
+        if self._is_so(near.gives_near, site) or self._is_filled_by_calls(site):
+            for bucket in come:
+                bucket.look()
             self._feed(site, [(each, _ASSIGNED) for each in come])
 
     def _act(self, bucket: Bucket, change: int, site: Site, *, adds: bool) -> int | None:
@@ -126,9 +131,9 @@ class Unseen:
         node, looks = recorder.memo.node, recorder.looks
         if change == NEW:
             is_stale = name in node.used and name in node.unused
-            if is_stale and self._is_so(hand_work.only_changes_near, site):
+            if is_stale and self._is_so(near.only_changes_near, site):
                 return None
-            if name not in node.filled or not self._is_so(hand_work.only_puts_zeros_near, site):
+            if name not in node.filled or not self._is_so(near.only_puts_zeros_near, site):
                 return _ASSIGNED
         if name not in node.filled:
             # Gradients that were there before we came, and that somebody adds to.
@@ -160,9 +165,13 @@ class Unseen:
             if change == SAME and bucket.clipped:
                 bucket.grew = None  # a norm that is not finite makes zeros of all the rest
             # All zeros may be what the backward has left: then nobody has cleared it.
-            is_natural = bucket.grew is False and name not in node.used
-            if bucket.grew is None and name in node.unused:
+            is_used = name in node.used if bucket.owners else self._is_used_by_hand(bucket)
+            is_natural = bucket.grew is False and not is_used
+            is_open = bucket.grew is None and (name in node.unused or not is_used)
+            if is_open:
                 looks.suspect(bucket)
+            if is_open and change == SAME and not bucket.owners:
+                return None  # no counter has moved, and the next backward will tell
             return None if is_natural else _ZEROED
         spent = name in node.spent
         # What is there now is what the last step has left, whatever came before that: its own
@@ -182,13 +191,16 @@ class Unseen:
         held = self._recorder.memo.state(bucket.name).contributions
         return not any(own.isdisjoint(each.used_by) for each in held)
 
+    def _is_used_by_hand(self, bucket: Bucket) -> bool:
+        """Has an update of its own used what is there? Optimizers use the loss, and not this."""
+        held = self._recorder.memo.state(bucket.name).contributions
+        return any(bucket.name in each.used_by for each in held)
+
     def _only_adds(self, site: Site) -> bool:
-        return self._is_so(hand_work.only_adds_near, site) or self._is_filled_by_calls(site)
+        return self._is_so(near.only_adds_near, site) or self._is_filled_by_calls(site)
 
     def _is_filled_by_calls(self, site: Site) -> bool:
-        return self._is_so(hand_work.leaves_alone, site) and self._is_so(
-            called_code.only_adds, site
-        )
+        return self._is_so(near.leaves_alone, site) and self._is_so(called_code.only_adds, site)
 
     def _is_so(self, question: Callable[[Site], bool], site: Site) -> bool:
         """Ask the source around `site`, once."""

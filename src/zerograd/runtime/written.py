@@ -139,11 +139,14 @@ def _is_inside_of_grad(target: ast.expr) -> bool:
 
 
 def is_grad(node: ast.AST) -> bool:
-    """Is it some tensor's `.grad`, and not the function of `torch.autograd` or `torch.func`?"""
-    if not isinstance(node, ast.Attribute) or node.attr != "grad":
+    """Is it some tensor's `.grad`, and not the function of `torch.autograd` or `torch.func`?
+
+    `_grad` is the same one by another name, where it is no attribute of the user's own objects.
+    """
+    if not isinstance(node, ast.Attribute) or node.attr not in ("grad", "_grad"):
         return False
-    of = node.value
-    return getattr(of, "attr", getattr(of, "id", "")) not in ("autograd", "func")
+    of = getattr(node.value, "attr", getattr(node.value, "id", ""))
+    return of not in (("autograd", "func") if node.attr == "grad" else ("self", "cls"))
 
 
 def _is_zero(node: ast.AST) -> bool:
