@@ -28,6 +28,7 @@ from zerograd.static.engine.judging.sums import (
     terms_of,
 )
 from zerograd.static.engine.text.places import nodes_on
+from zerograd.static.engine.text.stores import statements_in
 from zerograd.static.engine.text.words import words_of
 
 if TYPE_CHECKING:
@@ -63,7 +64,10 @@ _STATIONS = (
 _STATIONS_OF_SUM = ("fills its gradients with both losses", "steps on both")
 
 _JUDGES = frozenset(
-    ("d", "dis", "disc", "discrim", "discriminator", "critic", "critics", "q", "qf")
+    (
+        *("d", "dis", "disc", "discrim", "discriminator", "critic", "critics", "q", "qf"),
+        *("value", "values", "td", "bellman"),
+    )
 )
 _MAKERS = frozenset(
     (
@@ -117,6 +121,8 @@ class Opposed:
         unused = [each for each in state.contributions if owner not in each.used_by]
         if not any(_others(each, owner) for each in unused):
             return None  # neither is another's loss
+        if "toggle" in _text_around(step):
+            return None  # as Lightning does: the other networks are kept out of a loss
         for first, second in combinations(unused, 2):
             found = self._over_what_is_made(first, second, step)
             if found:
@@ -156,7 +162,8 @@ class Opposed:
                 and each.func.attr == "append"
                 and [path_of(item) for item in each.args if path_of(item) in names]
             ]
-            self._names[key] = names.union(filter(None, lists))
+            asked = _methods_asking(step, names)  # `model.score(x)`, which gives `self.d(x)`
+            self._names[key] = names.union(filter(None, lists), asked)
         return self._names[key]
 
     def _within(
@@ -283,6 +290,19 @@ class Opposed:
         if key not in self._scopes:
             self._scopes[key] = assignments_around(backward)
         return self._scopes[key]
+
+
+def _methods_asking(step: Happening, names: set[str]) -> set[str]:
+    """Return the methods of the file that give back what one of these networks says."""
+    return {
+        name
+        for cls in step.unit.classes.values()
+        for name, method in cls.methods.items()
+        for each in statements_in(method.body)
+        if isinstance(each, ast.Return)
+        and isinstance(each.value, ast.Call)
+        and path_of(each.value.func) in {f"self.{one}" for one in names}
+    }
 
 
 def _others(held: Contribution, owner: str) -> frozenset[str]:
