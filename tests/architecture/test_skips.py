@@ -36,6 +36,7 @@ def outcome(folder: Path, text: str, **env: str) -> subprocess.CompletedProcess[
     ("ci", "reason", "code"),
     [
         ("true", "could not import 'pexpect'", 1),
+        ("true", "could not import 'torch': libcudart.so, CUDA is not installed", 1),
         ("true", "needs a GPU", 0),
         ("", "could not import 'pexpect'", 0),
     ],

@@ -114,6 +114,10 @@ def test_python_2_is_called_by_its_name(line: str) -> None:
     assert refusal(text.encode()).endswith("it is written for Python 2")
 
 
+def test_a_raise_that_is_not_closed_is_no_python_2() -> None:
+    assert "Python 2" not in refusal(b"raise ValueError('x'\n")
+
+
 @pytest.mark.parametrize(
     "statements",
     [
@@ -124,6 +128,7 @@ def test_python_2_is_called_by_its_name(line: str) -> None:
         "try:\n        pass\n    except (ValueError, KeyError), e:\n        raise E, (1, 2)",
         "x, y = 0777, 10L\n    print x <> y",
         'exec "x = 1" in names',
+        'x = 1\n\x0c\n    print "page", loss',
         "if loss:\n        print loss\n\tprint x",
     ],
 )
@@ -136,7 +141,7 @@ def train(opt, loss, x):
         opt.step()
 """
     (finding,) = zerograd.check_source(text, filename="old.py")
-    line = text.splitlines()[finding.spot.line - 1]
+    line = text.split("\n")[finding.spot.line - 1]
     assert finding.rule.code == "ZG101" and line.strip() == "opt.step()"
 
 

@@ -45,7 +45,7 @@ def rewritten(text: str) -> str | None:
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     except (tokenize.TokenError, SyntaxError):
         return None
-    lines = text.splitlines(keepends=True)
+    lines = io.StringIO(text).readlines()  # as the tokenizer counts them: a form feed ends none
     for edit in sorted(_edits(tokens), reverse=True):
         line = lines[edit.row - 1]
         rest = line[edit.column + edit.length :]
@@ -67,9 +67,13 @@ def _edits(tokens: list[tokenize.TokenInfo]) -> list[_Edit]:
                 edits += _called(statement)
             elif token.string in ("raise", "except"):
                 edits += _after_a_comma(statement)
-        depth += (token.string in "([{") - (token.string in ")]}") if token.string else 0
+        depth += _deeper(token)
         begins = depth == 0 and token.string in (";", ":")
     return edits
+
+
+def _deeper(token: tokenize.TokenInfo) -> int:
+    return (token.string in ("(", "[", "{")) - (token.string in (")", "]", "}"))
 
 
 def _statement(tokens: list[tokenize.TokenInfo], first: int) -> list[tokenize.TokenInfo]:
@@ -81,7 +85,7 @@ def _statement(tokens: list[tokenize.TokenInfo], first: int) -> list[tokenize.To
             break
         if token.type != tokenize.NL:
             found.append(token)
-        depth += (token.string in ("(", "[", "{")) - (token.string in (")", "]", "}"))
+        depth += _deeper(token)
     return found
 
 
@@ -98,7 +102,7 @@ def _after_a_comma(statement: list[tokenize.TokenInfo]) -> list[_Edit]:
     """`except E, e` as `except E as e`; `raise E, "x"` as `raise E("x")`."""
     depth = 0
     for token in statement:
-        depth += (token.string in ("(", "[", "{")) - (token.string in (")", "]", "}"))
+        depth += _deeper(token)
         if depth == 0 and token.string == ",":
             if statement[0].string == "except":
                 return [_Edit(*token.start, 1, " as")]

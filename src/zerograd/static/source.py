@@ -205,6 +205,7 @@ def _declared(data: bytes) -> str | None:
 
 
 _PRINTS = re.compile(r"(?m)^\s*print\s+[^\s(=]")
+_RAISES = re.compile(r"raise\s+[\w.]+\s*,")
 _OLD_ASYNC = re.compile(r"\basync(?=\s*=[^=])")
 
 
@@ -259,7 +260,7 @@ def _is_python_2(cause: SyntaxError, text: str) -> bool:
     signs = any(sign in (cause.msg or "") for sign in PYTHON_2)
     if isinstance(cause, TabError):  # Python 2 took a tab for eight
         return _PRINTS.search(text) is not None
-    return signs or line.startswith(("print ", "exec ", "raise "))
+    return signs or line.startswith(("print ", "exec ")) or _RAISES.match(line) is not None
 
 
 def _why(cause: SyntaxError, text: str) -> str:

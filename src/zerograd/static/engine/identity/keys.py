@@ -23,8 +23,7 @@ from zerograd.static.engine.identity.values import (
     leaves_of,
     read_in,
 )
-
-_FRAME = re.compile(r"@\d+")
+from zerograd.static.engine.text.words import FRAME
 
 
 def keys_of(value: Value) -> frozenset[str]:
@@ -208,7 +207,7 @@ def spelled(key: str) -> str:
     >>> spelled("net@5"), spelled("algo@6.model")
     ('net', 'algo.model')
     """
-    return _FRAME.sub("", key)
+    return FRAME.sub("", key)
 
 
 def stem(key: str) -> str:

@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 
 _SPLIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_FRAME = re.compile(r"@\d+")  # the call in which a name is local
+FRAME = re.compile(r"@\d+")  # the call in which a name is local
 
 OPTIMIZER_WORDS = frozenset(
     [
@@ -198,7 +198,7 @@ def words_of(path: str) -> tuple[str, ...]:
     >>> words_of("made@5['critic']['opt']")
     ('made', 'critic', 'opt')
     """
-    last = _FRAME.sub("", path.rsplit(".", 1)[-1])
+    last = FRAME.sub("", path.rsplit(".", 1)[-1])
     return tuple([word.lower() for word in _SPLIT.findall(last)])
 
 
